@@ -34,7 +34,7 @@ newest() {
 }
 # sums DIR: print checksums of the arrays of the newest checkpoint, without that of the seconds
 sums() {
-    dnn-train --verify "$(newest "$1")" | grep -v 'run/sums\|^checkpoint\|ckpt-'
+    dnn-train --verify "$(newest "$1")" | grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # rows DIR: print metrics.csv without times.  Validation metrics are sums over ranks: their last
 # digits depend on the number of ranks.

@@ -90,7 +90,7 @@ train() {
 }
 # sums DIR: checksums of the arrays of the newest checkpoint in it
 sums() {
-    dnn-train --verify "$(find "$1" -maxdepth 1 -name 'ckpt-*.bp' | sort | tail -n 1)" | grep -v 'run/sums\|^checkpoint\|ckpt-'
+    dnn-train --verify "$(find "$1" -maxdepth 1 -name 'ckpt-*.bp' | sort | tail -n 1)" | grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # whole DIR: prints errors if DIR has no checkpoint, a damaged one, or temporary files
 whole() {

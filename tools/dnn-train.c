@@ -12,7 +12,7 @@
 #include "ckpt/ckpt.h"
 #include "stage/stage.h"
 #include "train/train.h"
-#include "weights/weights.h"
+#include "package/package.h"
 
 #include <string.h>
 
@@ -185,7 +185,7 @@ static int explain_weights(const void *arg, const struct dnn_model *model, FILE 
     struct dnn_weights_match *match = NULL;
 
     if (o->weights == NULL) return 0;
-    DNN_TRY(dnn_weights_open(o->weights, &file, err));
+    DNN_TRY(dnn_package_open_weights(o->weights, &file, err));
     int rc = dnn_weights_match(file, model->prog, &order, &match, err);
     if (rc == 0) {
         fprintf(where, "\n");

@@ -130,6 +130,9 @@ struct dnn_backend {
     /* Whether a single thread inside a parallel region may run it, with the same
      * result, bit for bit, as with all threads of the device. NULL: yes. */
     bool (*single_threaded)(const struct dnn_kernel *kernel);
+    /* Whether it has packed these weights (see dnn_now.weights), so that run() will not
+     * read its input 1. NULL: never. */
+    bool (*packed)(const struct dnn_kernel *kernel, uint64_t weights);
     /* Deferred results, for a step whose first result is much larger than its operands:
      * the gradient of a large matrix from few rows. Instead of run(), defer() computes
      * the other results and copies the operands of the first to `to`; deferred_rows()

@@ -19,7 +19,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DNN_CKPT_FORMAT = 1 };
+/* Increased when the file changes, or the fields that a run stores.  Others are
+ * refused; in format 1 the fields of a run were structs. */
+enum { DNN_CKPT_FORMAT = 2 };
 
 /* Names in the directory. */
 #define DNN_CKPT_BEST "best.bp"

@@ -1,6 +1,6 @@
 /* table.c - the list of arrays in a checkpoint, as text:
  *
- *   dnn-checkpoint 1
+ *   dnn-checkpoint 2
  *   step 1234
  *   state 57                                   (bytes)
  *   arrays 2
@@ -92,7 +92,8 @@ static int read_head(const char *path, char **at, struct ckpt_table *out, int64_
     if (format != DNN_CKPT_FORMAT)
         return dnn_fail(err, DNN_ECONFIG,
                         "%s: has checkpoint format %" PRId64
-                        ", but this version reads only format %d",
+                        "; this program reads format %d: use the version that wrote "
+                        "it, or start a new run in another directory",
                         path, format, DNN_CKPT_FORMAT);
     if (!read_number(at, "step", &out->step) || !read_number(at, "state", &bytes) ||
         !read_number(at, "arrays", n))

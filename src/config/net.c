@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "package/package.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -87,11 +88,25 @@ int dnn_net_zoo(const struct dnn_zoo_opts *opts, const struct dnn_net_size *size
     return make(&sized, out, err);
 }
 
+/* A model file, or a Keras file. */
+static int read_file(const char *path, const struct dnn_graph_opts *opts,
+                     struct dnn_net *out, struct dnn_err *err)
+{
+    struct dnn_package *p;
+
+    if (!dnn_package_is(path)) return dnn_graph_read(path, opts, &out->graph, err);
+    DNN_TRY(dnn_package_open_network(path, &p, err));
+    int rc = dnn_package_graph(p, opts, &out->graph, err);
+    if (rc == 0) out->text = dnn_strdup(dnn_package_text(p, "network.json"));
+    dnn_package_close(p);
+    return rc;
+}
+
 int dnn_net_file(const char *path, const struct dnn_net_size *size, struct dnn_net *out,
                  struct dnn_err *err)
 {
     *out = (struct dnn_net){0};
-    DNN_TRY(dnn_graph_read(path, NULL, &out->graph, err));
+    DNN_TRY(read_file(path, NULL, out, err));
     if (is_default(size)) return 0;
     struct dnn_graph_opts opts = {.ninputs = out->graph->ninputs};
     struct dnn_shape *shape = dnn_alloc((size_t)opts.ninputs * sizeof *shape);
@@ -103,22 +118,23 @@ int dnn_net_file(const char *path, const struct dnn_net_size *size, struct dnn_n
     }
     dnn_net_free(out);
     opts.input = shape;
-    if (rc == 0) rc = dnn_graph_read(path, &opts, &out->graph, err);
+    if (rc == 0) rc = read_file(path, &opts, out, err);
     dnn_free(shape);
     return rc;
 }
 
 /* A file below dir, or the layers themselves. */
 static int read_layers(const struct dnn_jobj *at, const char *dir,
-                       const struct dnn_graph_opts *opts, struct dnn_graph **out,
+                       const struct dnn_graph_opts *opts, struct dnn_net *out,
                        struct dnn_err *err)
 {
     const char *path;
 
-    if (dnn_json_type(at) != DNN_J_TEXT) return dnn_graph_read_json(at, opts, out, err);
+    if (dnn_json_type(at) != DNN_J_TEXT)
+        return dnn_graph_read_json(at, opts, &out->graph, err);
     DNN_TRY(dnn_json_string(at, &path, err));
     char *whole = dnn_format("%s%s", path[0] == '/' ? "" : dir, path);
-    int rc = dnn_graph_read(whole, opts, out, err);
+    int rc = read_file(whole, opts, out, err);
     dnn_free(whole);
     return rc;
 }
@@ -174,7 +190,7 @@ int dnn_net_layers(const struct dnn_jobj *at, const char *dir,
     if (dnn_json_type(&zoo) != DNN_J_ABSENT) return read_zoo(at, input, out, err);
     for (int64_t i = 0; i < input->count; i++)
         shape.dim[i + 1] = input->ints[i];
-    int rc = read_layers(at, dir, &opts, &out->graph, err);
+    int rc = read_layers(at, dir, &opts, out, err);
     if (rc == 0) rc = check_inputs(out->graph, err);
     if (rc < 0) dnn_net_free(out);
     return rc;

@@ -1,4 +1,4 @@
-/* net.h - a network from a Keras file, a configuration, or the zoo.
+/* net.h - a network from a Keras file, a model file, a configuration, or the zoo.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,10 +9,10 @@
 #include "graph/graph.h"
 #include "graph/zoo.h"
 
-/* A network, and its Keras JSON if it is from the zoo. */
+/* A network, and its JSON if it is from the zoo or a model file. */
 struct dnn_net {
     struct dnn_graph *graph; /* owned              */
-    char *text;              /* owned; NULL: it came from a file */
+    char *text;              /* owned; NULL: it came from a JSON file */
 };
 
 /* Input sizes to use instead of those of the network. */
@@ -25,7 +25,7 @@ struct dnn_net_size {
  * caller owns *out: dnn_net_free(). */
 int dnn_net_zoo(const struct dnn_zoo_opts *opts, const struct dnn_net_size *size,
                 struct dnn_net *out, struct dnn_err *err);
-/* Local.  The same for a Keras file. */
+/* Local.  The same for a Keras file or a model file. */
 int dnn_net_file(const char *path, const struct dnn_net_size *size, struct dnn_net *out,
                  struct dnn_err *err);
 /* Local.  Reads the value of "layers": a path (relative to dir, which is "" or ends

@@ -29,7 +29,7 @@ const struct dnn_field dnn_config_ckpt_fields[] = {
     INT("steps", AT(steps), "0", 0, 1e15, "also write one every so many steps; 0: no"),
     REAL("minutes", AT(minutes), "0", 0, 1e9, "also write one every so many minutes; 0: no"),
     TEXT("load", AT(load), "null",
-         "initial weights, matched by name: a checkpoint, .weights.h5, .h5 or .keras"),
+         "initial weights, matched by name: a checkpoint, .dnn, .weights.h5, .h5 or .keras"),
     INT("keep", AT(keep), "3", 0, 1e6,
         "number of recent checkpoints to keep, besides the best; 0: all, which is the "
         "default for keys under neural_network"),

@@ -28,6 +28,7 @@ struct dnn_exec {
     size_t work_bytes, keep_bytes;
     struct dnn_kernel **kernel; /* owned, by op; NULL: none needed */
     int *exchange_after;        /* owned, by op: see dnn_exec_exchange_after() */
+    uint64_t *folded;           /* owned, by op: version of the weights + 1, of FOLD */
     _Atomic uint64_t changes;   /* of the weights; only that of the owner is used */
 };
 
@@ -219,6 +220,7 @@ int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend
     exec->dev = dev;
     exec->keep_offset =
         dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->keep_offset);
+    exec->folded = dnn_alloc(((size_t)plan->prog->nops + 1) * sizeof *exec->folded);
     find_early_exchanges(exec);
     int rc = check_ops(exec, err);
     if (rc < 0) {
@@ -307,6 +309,7 @@ void dnn_exec_close(struct dnn_exec *exec)
     exec->backend->release(exec->dev, exec->keep, exec->keep_bytes);
     dnn_free(exec->keep_offset);
     dnn_free(exec->exchange_after);
+    dnn_free(exec->folded);
     dnn_free(exec);
 }
 
@@ -397,8 +400,7 @@ int dnn_exec_fill(struct dnn_exec *exec, int value, dnn_exec_filler *fill, void 
         return dnn_fail(err, DNN_ENOMEM, "an input of %zu MB does not fit into memory",
                         bytes >> 20);
     int rc = fill(arg, f64 ? mem + bytes / 2 : mem, err);
-    if (rc == 0 && f64)
-        widen((double *)(void *)mem, (int64_t)(bytes / sizeof(double)));
+    if (rc == 0 && f64) widen((double *)(void *)mem, (int64_t)(bytes / sizeof(double)));
     if (accessible(exec, value)) return rc;
     if (rc == 0) rc = dnn_exec_put(exec, value, mem, err);
     free(mem);
@@ -464,6 +466,22 @@ int dnn_exec_init(struct dnn_exec *exec, uint64_t seed, struct dnn_err *err)
     return 0;
 }
 
+/* Whether FOLD need not run: it has run with these weights, and the kernels that read
+ * the folded weights have packed them.  Only the bias is in memory that is kept. */
+static bool is_folded(const struct dnn_exec *exec, int o, uint64_t weights)
+{
+    const struct dnn_prog *prog = exec->plan->prog;
+    int v = prog->op[o].out[0];
+
+    if (exec->folded[o] != weights + 1 || exec->backend->packed == NULL) return false;
+    for (int r = o + 1; r < prog->nops && r <= exec->plan->spot[v].last; r++)
+        for (int i = 0; i < prog->op[r].nin; i++)
+            if (prog->op[r].in[i] == v &&
+                (i != 1 || !exec->backend->packed(exec->kernel[r], weights)))
+                return false;
+    return true;
+}
+
 /* Run one op.  Counts weight changes, so that kernels can update cached weights. */
 static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
                   struct dnn_err *err)
@@ -472,6 +490,10 @@ static int run_op(struct dnn_exec *exec, int o, struct dnn_now *now,
 
     if (exec->kernel[o] == NULL) return 0;
     now->weights = *changes(exec);
+    if (kind == DNN_OP_FOLD) {
+        if (is_folded(exec, o, now->weights)) return 0;
+        exec->folded[o] = now->weights + 1;
+    }
     if (exec->backend->run(exec->dev, exec->kernel[o], now, err) < 0)
         return error_at(&exec->plan->prog->op[o], err);
     if (kind == DNN_OP_UPDATE || kind == DNN_OP_BN_UPDATE) *changes(exec) += 1;

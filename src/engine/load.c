@@ -1,4 +1,4 @@
-/* load.c - load weights from a checkpoint or a Keras file into a network.
+/* load.c - load weights from a checkpoint, a model file or a Keras file into a network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "ckpt/ckpt.h"
+#include "package/package.h"
 #include "sample/sample.h"
 #include "weights/weights.h"
 
@@ -60,7 +61,8 @@ static int find_named(const char *path, char **out, struct dnn_err *err)
         rc =
             dnn_fail(err, DNN_EIO,
                      "%s: cannot be read: %s; checkpoints.load must be a checkpoint, a "
-                     "directory of checkpoints, or a .weights.h5, .h5 or .keras file",
+                     "directory of checkpoints, or a .dnn, .weights.h5, .h5 or .keras "
+                     "file",
                      path, strerror(errno));
     dnn_free(dir);
     return rc;
@@ -319,7 +321,7 @@ static int load_keras(struct dnn_model *model, const char *path, struct dnn_err 
     struct dnn_weights_match *match = NULL;
     struct weight_file file = {0};
 
-    DNN_TRY(dnn_weights_open(path, &file.keras, err));
+    DNN_TRY(dnn_package_open_weights(path, &file.keras, err));
     int rc = dnn_weights_match(file.keras, model->prog, &order, &match, err);
     if (rc == 0) rc = load_matched(model, &file, match, err);
     dnn_weights_match_free(match);

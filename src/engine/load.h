@@ -1,4 +1,4 @@
-/* load.h - load weights from a checkpoint or a Keras file into a network.
+/* load.h - load weights from a checkpoint, a model file or a Keras file into a network.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,10 +11,10 @@
 
 /* Collective.  Load weights and moving statistics by name, and log which match.  path:
  * a checkpoint (ckpt-000001234.bp, best.bp), the directory of a run or of its
- * checkpoints (the newest; with /best or /1234 appended that one), or a Keras file
- * (.weights.h5, .h5, .keras).  If a checkpoint contains the EMA of the weights,
- * the EMA is loaded.  Missing weights and different shapes are not an error, unless no
- * weight matches.  Rank 0 reads and broadcasts. */
+ * checkpoints (the newest; with /best or /1234 appended that one), a model file
+ * (model.dnn), or a Keras file (.weights.h5, .h5, .keras).  If a checkpoint contains
+ * the EMA of the weights, the EMA is loaded.  Missing weights and different shapes are
+ * not an error, unless no weight matches.  Rank 0 reads and broadcasts. */
 int dnn_load_weights(struct dnn_model *model, struct dnn_comm *comm, const char *path,
                      struct dnn_err *err);
 

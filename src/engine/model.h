@@ -106,13 +106,15 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err);
 void dnn_model_free(struct dnn_model *model); /* NULL is fine */
 
-/* Local.  Write the network with its weights to dir as Keras 3 does: model.json,
- * model.weights.h5 and model.keras, which contains both.  network: JSON of the network,
- * written as model.json if Keras has no equivalent.  scaling: of the inputs, JSON, or
- * NULL.  A file that cannot be written because Keras has no such layer, or because a
- * library is missing, is logged as a warning. */
+/* Local.  Write the network with its weights to dir: model.dnn, the model file, with
+ * info; and for Keras 3 model.json, model.weights.h5 and model.keras, which contains
+ * both.  network: JSON of the network, written if Keras has no equivalent.  scaling: of
+ * the inputs, JSON, or NULL.  A file that cannot be written because Keras has no such
+ * layer, or because a library is missing, is logged as a warning. */
+struct dnn_package_info;
 int dnn_model_save(struct dnn_model *model, const char *dir, const char *network,
-                   const char *scaling, struct dnn_err *err);
+                   const char *scaling, const struct dnn_package_info *info,
+                   struct dnn_err *err);
 
 /* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
  */

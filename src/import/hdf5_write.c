@@ -45,17 +45,6 @@ static int fail_system(const struct dnn_hdf5_out *out, const char *what,
 
 /* ---- the file ---- */
 
-/* Not all versions of HDF5 have a predefined half-precision type. */
-static hid_t half_type(void)
-{
-    hid_t type = H5Tcopy(H5T_IEEE_F32LE);
-
-    H5Tset_fields(type, 15, 10, 5, 0, 10);
-    H5Tset_size(type, 2);
-    H5Tset_ebias(type, 15);
-    return type;
-}
-
 static void set_paths(struct dnn_hdf5_out *out, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -91,9 +80,7 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
 
     set_paths(o, path);
     dnn_hdf5_lock();
-    o->type = type == DNN_F16   ? half_type()
-              : type == DNN_F64 ? H5Tcopy(H5T_IEEE_F64LE)
-                                : H5Tcopy(H5T_IEEE_F32LE);
+    o->type = dnn_hdf5_type(type);
     o->groups = H5Pcreate(H5P_LINK_CREATE);
     H5Pset_create_intermediate_group(o->groups, 1);
     hid_t how = H5Pcreate(H5P_FILE_ACCESS);
@@ -142,24 +129,55 @@ static char *unused_name(hid_t file, const char *name)
     return now;
 }
 
-int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
-                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
+/* An empty dataset, or less than 0. */
+static hid_t make_set(struct dnn_hdf5_out *out, const char *name, hid_t type,
+                      const struct dnn_shape *shape, hid_t how)
 {
     hsize_t dims[DNN_MAX_DIMS];
 
     for (int i = 0; i < shape->ndim; i++)
         dims[i] = (hsize_t)shape->dim[i];
+    hid_t space = H5Screate_simple(shape->ndim, dims, NULL);
+    hid_t set = H5Dcreate2(out->file, name, type, space, out->groups, how, H5P_DEFAULT);
+    H5Sclose(space);
+    return set;
+}
+
+int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
+                     const struct dnn_shape *shape, int64_t *offset,
+                     struct dnn_err *err)
+{
+    haddr_t at = HADDR_UNDEF;
+
+    dnn_hdf5_lock();
+    hid_t of = dnn_hdf5_type(type);
+    hid_t how = H5Pcreate(H5P_DATASET_CREATE);
+    H5Pset_layout(how, H5D_CONTIGUOUS);
+    H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY);
+    H5Pset_fill_time(how, H5D_FILL_TIME_NEVER);
+    H5Pset_obj_track_times(how, false); /* equal content, equal bytes */
+    hid_t set = make_set(out, name, of, shape, how);
+    if (set >= 0) at = H5Dget_offset(set);
+    int rc = at == HADDR_UNDEF ? fail(out, name, err) : 0;
+    if (set >= 0 && H5Dclose(set) < 0 && rc == 0) rc = fail(out, name, err);
+    H5Pclose(how);
+    H5Tclose(of);
+    dnn_hdf5_unlock();
+    *offset = (int64_t)at;
+    return rc;
+}
+
+int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
+                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
+{
     dnn_hdf5_lock();
     char *as = unused_name(out->file, name);
-    hid_t space = H5Screate_simple(shape->ndim, dims, NULL);
-    hid_t set = H5Dcreate2(out->file, as, out->type, space, out->groups, H5P_DEFAULT,
-                           H5P_DEFAULT);
+    hid_t set = make_set(out, as, out->type, shape, H5P_DEFAULT);
     int rc = 0;
     if (set < 0 ||
         H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
         rc = fail(out, as, err);
     if (set >= 0 && H5Dclose(set) < 0 && rc == 0) rc = fail(out, as, err);
-    H5Sclose(space);
     dnn_free(as);
     dnn_hdf5_unlock();
     return rc;
@@ -227,6 +245,14 @@ int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
     (void)shape;
     (void)data;
     return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without HDF5", name);
+}
+
+int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
+                     const struct dnn_shape *shape, int64_t *offset,
+                     struct dnn_err *err)
+{
+    (void)type, (void)offset;
+    return dnn_hdf5_put(out, name, shape, NULL, err);
 }
 
 int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)

@@ -22,6 +22,12 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
  * appended to it. */
 int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
                  const struct dnn_shape *shape, const float *data, struct dnn_err *err);
+/* Make a dataset of this type without writing it, in native byte order: its values are
+ * one block of the file, and the caller writes them at *offset, also after the commit.
+ * The name must not exist. */
+int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
+                     const struct dnn_shape *shape, int64_t *offset,
+                     struct dnn_err *err);
 /* Rename the file to path.  Frees out, also on failure. */
 int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err);
 /* Delete the temporary file; path is not changed.  Frees out, which may be NULL. */

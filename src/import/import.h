@@ -75,6 +75,9 @@ extern const struct dnn_field dnn_import_fields[];
 int dnn_import_open(const struct dnn_import *how, struct dnn_source **out,
                     struct dnn_err *err);
 
+/* The name of a sample without the suffix of its file, but with "[7]". */
+void dnn_import_key(const char *name, char out[DNN_SAMPLE_NAME]);
+
 /* Name, suffixes and a one-line description of importer number index; false past the
  * end.  built: this build supports it. */
 struct dnn_importer_info {

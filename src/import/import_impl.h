@@ -120,8 +120,6 @@ int dnn_import_columns_join(struct dnn_source *base, const char *base_path,
 bool dnn_import_is_series(const struct dnn_source *source);
 /* The last component of a path. */
 const char *dnn_import_base(const char *path);
-/* The name without its suffix, but with "[7]". */
-void dnn_import_key(const char *name, char out[DNN_SAMPLE_NAME]);
 
 /* Check that a decoded image or archive member is not larger than the limit; what names
  * it in messages. */

@@ -165,6 +165,10 @@ static void read_space(const nifti_2_header *h, struct dnn_nifti *out)
         out->spacing[i] = d[i] * mm;
         if (d[i] == 0) d[i] = 1;
     }
+    out->mm = mm;
+    out->space_code = h->sform_code > 0   ? h->sform_code
+                      : h->qform_code > 0 ? h->qform_code
+                                          : 0;
     if (h->sform_code > 0) {
         memcpy(out->affine, h->srow_x, sizeof(h->srow_x));
         memcpy(out->affine + 4, h->srow_y, sizeof(h->srow_y));

@@ -17,6 +17,8 @@ struct dnn_nifti {
     double spacing[3]; /* of i, j, k in mm (or in the file's unit if it is unknown); 0:
                         * not known                                                */
     double affine[12];
+    int space_code; /* what the affine maps to, as in sform_code; 0: unknown          */
+    double mm;      /* of the file's unit of length                                   */
     bool swapped; /* values are not in native byte order                              */
 };
 

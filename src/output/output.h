@@ -1,4 +1,5 @@
-/* output.h - outputs of a network as files: HDF5, BP5, NPY, NIfTI, TIFF, PNG, CSV, JSON.
+/* output.h - outputs of a network as files: HDF5, BP5, NPY, NIfTI, TIFF, PNG, CSV,
+ * JSON.
  *
  * Every rank writes what it has computed; nothing is gathered.  A sample is written in
  * boxes, so it need not fit into memory, and ranks may write boxes of the same sample.
@@ -46,8 +47,8 @@ enum { DNN_OUTPUT_NAME = 512, DNN_OUTPUT_MAX = 64 }; /* outputs of a network at 
 
 /* A sample of the output. */
 struct dnn_output_sample {
-    char name[DNN_OUTPUT_NAME]; /* of its file, "cats/12.jpg"; unique names are made
-                                 * from equal ones                                    */
+    char name[DNN_OUTPUT_NAME];  /* of its file, "cats/12.jpg"; unique names are made
+                                  * from equal ones                                    */
     char label[DNN_OUTPUT_NAME]; /* NULL-ended; "": name.  HDF5: the dataset's name  */
     struct dnn_shape shape[DNN_OUTPUT_MAX]; /* of each output, channels last          */
     int64_t units; /* of work into which the sample is divided: 1, or slabs of planes
@@ -66,11 +67,11 @@ struct dnn_output_options {
                             * NULL                                                    */
     unsigned formats, contents; /* sets of the two enums; contents of csv and json are
                                  * always classes                                     */
-    int precision;         /* enum dnn_output_precision: of values in hdf5, npy, bp5  */
-    bool gzip;             /* nifti: .nii.gz                                          */
-    bool names;            /* csv: a column with the names of the samples             */
-    int64_t top_k;         /* json: so many classes; 0: all                           */
-    double threshold;      /* of classes, with one channel                            */
+    int precision;    /* enum dnn_output_precision: of values in hdf5, npy, bp5  */
+    bool gzip;        /* nifti: .nii.gz                                          */
+    bool names;       /* csv: a column with the names of the samples             */
+    int64_t top_k;    /* json: so many classes; 0: all                           */
+    double threshold; /* of classes, with one channel                            */
     int noutputs;
     const char *const *output_name; /* [noutputs]; used if there are several         */
     const char *const *class_name;  /* of the first output, or NULL                   */
@@ -89,19 +90,20 @@ struct dnn_output_options {
 struct dnn_output;
 
 /* Collective.  Check that all formats can be written (libraries, shapes: a label has no
- * NIfTI file), make directories, reserve space, and find out what an interrupted run has
- * completed.  The caller owns *out: dnn_output_commit() or dnn_output_abandon(). */
+ * NIfTI file), make directories, reserve space, and find out what an interrupted run
+ * has completed.  The caller owns *out: dnn_output_commit() or dnn_output_abandon(). */
 int dnn_output_open(struct dnn_comm *comm, const struct dnn_output_options *options,
                     struct dnn_output **out, struct dnn_err *err);
 
 /* Local.  Whether a unit was completed by an interrupted run; it need not be put. */
 bool dnn_output_done(const struct dnn_output *out, int64_t sample, int64_t unit);
-/* Local.  A box of output k of a sample: dense f32, channels last.  start, extent: of its
- * spatial axes (of none for a vector).  Each point is put once, by any rank. */
+/* Local.  A box of output k of a sample: dense f32, channels last.  start, extent: of
+ * its spatial axes (of none for a vector).  Each point is put once, by any rank. */
 int dnn_output_put(struct dnn_output *out, int64_t sample, int k, const int64_t *start,
                    const int64_t *extent, const float *value, struct dnn_err *err);
 /* Local.  The input of a sample, for overlays: f32, its shape, channels last; only
- * needed with DNN_OUTPUT_OVERLAY.  plane: only this plane of a volume is given; -1: all. */
+ * needed with DNN_OUTPUT_OVERLAY.  plane: only this plane of a volume is given; -1:
+ * all. */
 bool dnn_output_wants_input(const struct dnn_output *out);
 int dnn_output_input(struct dnn_output *out, int64_t sample,
                      const struct dnn_shape *shape, int64_t plane, const float *value,
@@ -110,15 +112,15 @@ int dnn_output_input(struct dnn_output *out, int64_t sample,
 int dnn_output_unit(struct dnn_output *out, int64_t sample, int64_t unit,
                     struct dnn_err *err);
 
-/* Collective.  Complete all files.  Frees out, also on failure; what is complete is then
- * kept for the next run. */
+/* Collective.  Complete all files.  Frees out, also on failure; what is complete is
+ * then kept for the next run. */
 int dnn_output_commit(struct dnn_output *out, struct dnn_err *err);
-/* Collective.  Keep what is complete for the next run, if there are settings; else remove
- * it.  NULL is fine. */
+/* Collective.  Keep what is complete for the next run, if there are settings; else
+ * remove it.  NULL is fine. */
 void dnn_output_abandon(struct dnn_output *out);
 
-/* Local.  The paths of the completed files for all samples, or of the directory if there
- * is a file per sample: one per format, for messages; NULL past the end. */
+/* Local.  The paths of the completed files for all samples, or of the directory if
+ * there is a file per sample: one per format, for messages; NULL past the end. */
 const char *dnn_output_path(const struct dnn_output *out, int i);
 
 #endif

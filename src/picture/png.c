@@ -1,4 +1,4 @@
-/* png.c - RGB images as PNG files.
+/* png.c - images as PNG files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,6 +8,7 @@
 #include "picture/png.h"
 
 #include "base/file.h"
+#include "picture/canvas.h"
 
 #if DNN_HAVE_PNG
 #include <png.h>
@@ -34,23 +35,41 @@ static void no_flush(png_structp png)
     (void)png;
 }
 
-static int encode(png_structp png, png_infop info, int width, int height,
-                  const unsigned char *rgb, struct dnn_buf *out)
+static void set_palette(png_structp png, png_infop info)
 {
+    png_color colours[256];
+
+    for (int i = 0; i < 256; i++) {
+        uint32_t c = dnn_canvas_class(i);
+
+        colours[i] = (png_color){(png_byte)(c >> 16), (png_byte)(c >> 8), (png_byte)c};
+    }
+    png_set_PLTE(png, info, colours, 256);
+}
+
+static int encode(png_structp png, png_infop info, enum dnn_png_kind kind, int width,
+                  int height, const unsigned char *bytes, struct dnn_buf *out)
+{
+    static const int types[] = {[DNN_PNG_RGB] = PNG_COLOR_TYPE_RGB,
+                                [DNN_PNG_GREY] = PNG_COLOR_TYPE_GRAY,
+                                [DNN_PNG_CLASSES] = PNG_COLOR_TYPE_PALETTE};
+    size_t pitch = (size_t)width * (kind == DNN_PNG_RGB ? 3 : 1);
+
     if (setjmp(png_jmpbuf(png)) != 0) return -1;
     png_set_write_fn(png, out, add_bytes, no_flush);
-    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8,
-                 PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
+    png_set_IHDR(png, info, (png_uint_32)width, (png_uint_32)height, 8, types[kind],
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
                  PNG_FILTER_TYPE_DEFAULT);
+    if (kind == DNN_PNG_CLASSES) set_palette(png, info);
     png_write_info(png, info);
     for (int y = 0; y < height; y++)
-        png_write_row(png, rgb + (size_t)y * (size_t)width * 3);
+        png_write_row(png, bytes + (size_t)y * pitch);
     png_write_end(png, info);
     return 0;
 }
 
-int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
-                   struct dnn_buf *out, struct dnn_err *err)
+int dnn_png_encode(const char *what, enum dnn_png_kind kind, int width, int height,
+                   const unsigned char *bytes, struct dnn_buf *out, struct dnn_err *err)
 {
     char message[128] = "no memory";
     png_infop info = NULL;
@@ -62,28 +81,28 @@ int dnn_png_encode(const char *what, int width, int height, const unsigned char 
                         height);
     png = png_create_write_struct(PNG_LIBPNG_VER_STRING, message, on_error, on_warning);
     if (png != NULL) info = png_create_info_struct(png);
-    if (info == NULL || encode(png, info, width, height, rgb, out) < 0)
+    if (info == NULL || encode(png, info, kind, width, height, bytes, out) < 0)
         rc = dnn_fail(err, DNN_EIO, "%s: libpng: %s", what, message);
     png_destroy_write_struct(&png, &info);
     return rc;
 }
 #else
-int dnn_png_encode(const char *what, int width, int height, const unsigned char *rgb,
-                   struct dnn_buf *out, struct dnn_err *err)
+int dnn_png_encode(const char *what, enum dnn_png_kind kind, int width, int height,
+                   const unsigned char *bytes, struct dnn_buf *out, struct dnn_err *err)
 {
-    (void)width, (void)height, (void)rgb, (void)out;
+    (void)kind, (void)width, (void)height, (void)bytes, (void)out;
     return dnn_fail(err, DNN_ECONFIG,
                     "%s: PNG images need libpng, which this was built without", what);
 }
 #endif
 
-int dnn_png_save(const char *path, int width, int height, const unsigned char *rgb,
-                 struct dnn_err *err)
+int dnn_png_save(const char *path, enum dnn_png_kind kind, int width, int height,
+                 const unsigned char *bytes, struct dnn_err *err)
 {
-    struct dnn_buf bytes = {0};
-    int rc = dnn_png_encode(path, width, height, rgb, &bytes, err);
+    struct dnn_buf png = {0};
+    int rc = dnn_png_encode(path, kind, width, height, bytes, &png, err);
 
-    if (rc == 0) rc = dnn_file_write(path, bytes.text, bytes.len, err);
-    dnn_buf_free(&bytes);
+    if (rc == 0) rc = dnn_file_write(path, png.text, png.len, err);
+    dnn_buf_free(&png);
     return rc;
 }

@@ -48,6 +48,10 @@ static int survey(struct dnn_plan *plan, int nkeep, const int *keep,
                             "input or the batch size",
                             value->layer == NULL ? "(none)" : value->layer);
         s->block = block_of(value->role);
+        /* The bias stays for the next run, in which FOLD may not run. */
+        if (value->op != DNN_NONE && prog->op[value->op].kind == DNN_OP_FOLD &&
+            prog->op[value->op].out[1] == v)
+            s->block = DNN_BLOCK_CONSTANTS;
         s->base = v;
         s->first = s->last = value->op;
     }

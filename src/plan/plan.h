@@ -25,7 +25,7 @@ enum dnn_block {
     DNN_BLOCK_GRADS,     /* of the trainable weights, at the same offsets          */
     DNN_BLOCK_SLOTS,     /* state of the optimizer                                 */
     DNN_BLOCK_STATES,    /* moving means, moving variances...                      */
-    DNN_BLOCK_CONSTANTS, /* constants of the program                               */
+    DNN_BLOCK_CONSTANTS, /* constants of the program, biases of FOLD               */
     DNN_BLOCK_TEMPS,     /* everything else, packed by lifetime                    */
     DNN_BLOCKS
 };

@@ -133,7 +133,7 @@ static int read_numbers(const struct dnn_jobj *at, const char *key, int *n, doub
                                  DNN_STATS_CHANNELS);
         DNN_TRY(dnn_json_real(&it, &out[(*n)++], err));
     }
-    if (*n == 0) return dnn_json_fail(&list, err, "must be a list of numbers");
+    if (*n == 0) return dnn_json_fail(at, err, "\"%s\" must be a list of numbers", key);
     return 0;
 }
 

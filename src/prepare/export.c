@@ -1,8 +1,5 @@
 /* export.c - images and masks of a dataset as NIfTI-1 files, for other programs.
  *
- * The file's axes are those of src/import/nifti.c: i runs fastest and is the array's
- * last spatial axis; channels are axis 5, the components of a vector.
- *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
@@ -10,27 +7,23 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "import/nifti_write.h"
 #include "prepare/prepare.h"
 #include "prepare/preview_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { HEADER = 352, FLOAT32 = 16, INT16 = 4, MILLIMETRES = 2, MOST = INT16_MAX };
-
-static void put16(unsigned char *at, int value)
+/* Native byte order, as in the header. */
+static void put_value(unsigned char *at, double value, bool mask)
 {
-    at[0] = (unsigned char)value;
-    at[1] = (unsigned char)(value >> 8);
-}
+    int16_t number = (int16_t)value;
+    float real = (float)value;
 
-static void put32(unsigned char *at, float value)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &value, sizeof bits);
-    for (int i = 0; i < 4; i++)
-        at[i] = (unsigned char)(bits >> 8 * i);
+    if (mask)
+        memcpy(at, &number, sizeof number);
+    else
+        memcpy(at, &real, sizeof real);
 }
 
 static bool is_exported(const struct dnn_column *c)
@@ -39,53 +32,25 @@ static bool is_exported(const struct dnn_column *c)
            c->shape.ndim >= 2 && c->shape.ndim <= DNN_MAX_SPACE + 1;
 }
 
-static void make_header(const struct dnn_stored *col, unsigned char *head)
-{
-    const struct dnn_shape *s = &col->column.shape;
-    int space = s->ndim - 1, channels = (int)s->dim[space];
-    bool mask = col->column.kind == DNN_KIND_MASK;
-
-    memset(head, 0, HEADER);
-    put16(head, HEADER - 4);
-    put16(head + 40, channels > 1 ? 5 : space);
-    for (int i = 1; i < 8; i++) {
-        double spacing = i <= space ? col->spacing[space - i] : 0;
-
-        put16(head + 40 + 2 * i, i <= space ? (int)s->dim[space - i] : 1);
-        put32(head + 76 + 4 * i, spacing > 0 ? (float)spacing : 1);
-        if (i <= 3) put32(head + 280 + 20 * (i - 1), spacing > 0 ? (float)spacing : 1);
-    }
-    put16(head + 50, channels);
-    put16(head + 70, mask ? INT16 : FLOAT32);
-    put16(head + 72, mask ? 16 : 32);
-    put32(head + 76, 1);
-    put32(head + 108, HEADER);
-    put32(head + 112, 1);
-    head[123] = MILLIMETRES;
-    put16(head + 254, 1); /* sform_code: use the matrix at offset 280 */
-    memcpy(head + 344, "n+1", 4);
-}
-
 static int write_column(const struct dnn_stored *col, const void *data,
                         const char *path, struct dnn_err *err)
 {
     const struct dnn_shape *s = &col->column.shape;
-    size_t each = col->column.kind == DNN_KIND_MASK ? 2 : 4;
+    bool mask = col->column.kind == DNN_KIND_MASK;
+    const struct dnn_nifti_make make = {
+        .type = mask ? DNN_I16 : DNN_F32, .shape = s, .spacing = col->spacing};
+    size_t each = dnn_dtype_size(make.type);
     int64_t count, channels = s->dim[s->ndim - 1];
+    unsigned char head[DNN_NIFTI_HEAD];
 
+    DNN_TRY(dnn_nifti_make(path, &make, head, err));
     DNN_TRY(dnn_shape_count(s, &count, err));
-    unsigned char *bytes = dnn_alloc(HEADER + (size_t)count * each), *at = bytes;
-    make_header(col, bytes);
-    at += HEADER;
+    unsigned char *bytes = dnn_alloc(sizeof head + (size_t)count * each);
+    unsigned char *at = bytes + sizeof head;
+    memcpy(bytes, head, sizeof head);
     for (int64_t c = 0; c < channels; c++)
-        for (int64_t i = c; i < count; i += channels, at += each) {
-            double value = dnn_plane_value(col, data, i);
-
-            if (each == 2)
-                put16(at, (int)value);
-            else
-                put32(at, (float)value);
-        }
+        for (int64_t i = c; i < count; i += channels, at += each)
+            put_value(at, dnn_plane_value(col, data, i), mask);
     int rc = dnn_file_write(path, bytes, (size_t)(at - bytes), err);
     dnn_free(bytes);
     return rc;
@@ -114,12 +79,6 @@ static int export_column(struct dnn_dataset *dataset, int split, int column,
     size_t bytes;
     int rc = 0;
 
-    for (int i = 0; i < t.shape.ndim; i++)
-        if (t.shape.dim[i] > MOST)
-            return dnn_fail(err, DNN_EDATA,
-                            "column \"%s\" has %" PRId64
-                            " points along an axis; NIfTI-1 files have at most %d",
-                            t.name, t.shape.dim[i], MOST);
     DNN_TRY(dnn_tensor_bytes(&t, &bytes, err));
     DNN_TRY(dnn_file_make_dirs(dir, err));
     void *data = dnn_alloc(bytes);

@@ -287,7 +287,8 @@ static int draw_sheet(struct sheet *s, const char *path, const char *split,
     DNN_TRY(dnn_canvas_make(&s->canvas, width, height, BACK, err));
     draw_head(s, path);
     DNN_TRY(draw_samples(s, err));
-    return dnn_png_save(png, s->canvas.width, s->canvas.height, s->canvas.rgb, err);
+    return dnn_png_save(png, DNN_PNG_RGB, s->canvas.width, s->canvas.height,
+                        s->canvas.rgb, err);
 }
 
 int dnn_prepare_preview(const char *path, const char *split, int64_t n, const char *png,

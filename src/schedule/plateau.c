@@ -38,45 +38,46 @@ static const struct dnn_field fields[] = {
     REAL("min_rate", AT(min), "0", 0, INFINITY, "minimum learning rate"),
     END};
 
-static bool better(const struct plateau *c, const struct dnn_plateau_state *state,
-                   double now)
+static bool better(const struct plateau *c, const struct dnn_schedule_state *state,
+                   int i, double now)
 {
     bool more = dnn_better_more(c->metric, c->mode);
 
     if (isnan(now)) return false;
-    if (state->applied == 0 || isnan(state->best)) return true;
-    return more ? now > state->best * (1 + c->threshold)
-                : now < state->best * (1 - c->threshold);
+    if (state->applied[i] == 0 || isnan(state->best[i])) return true;
+    return more ? now > state->best[i] * (1 + c->threshold)
+                : now < state->best[i] * (1 - c->threshold);
 }
 
-static void update(const struct plateau *c, struct dnn_plateau_state *state, double now)
+static void update(const struct plateau *c, struct dnn_schedule_state *state, int i,
+                   double now)
 {
-    if (better(c, state, now)) {
-        state->best = now;
-        state->bad = 0;
+    if (better(c, state, i, now)) {
+        state->best[i] = now;
+        state->bad[i] = 0;
     } else {
-        if (state->applied == 0) state->best = now;
-        state->bad++;
+        if (state->applied[i] == 0) state->best[i] = now;
+        state->bad[i]++;
     }
-    state->applied++;
+    state->applied[i]++;
 }
 
-static int plateau_epoch(const void *cfg, struct dnn_plateau_state *state, int n,
-                         const struct dnn_named *metric, struct dnn_err *err)
+static int plateau_epoch(const void *cfg, struct dnn_schedule_state *state, int i,
+                         int n, const struct dnn_named *metric, struct dnn_err *err)
 {
     const struct plateau *c = cfg;
     double now;
 
     DNN_TRY(dnn_schedule_find("plateau", c->metric, n, metric, &now, err));
-    update(c, state, now);
-    if (state->wait > 0) {
-        state->wait--;
-        state->bad = 0;
+    update(c, state, i, now);
+    if (state->wait[i] > 0) {
+        state->wait[i]--;
+        state->bad[i] = 0;
     }
-    if (state->bad <= c->patience) return 0;
-    state->reduced++;
-    state->wait = c->cooldown;
-    state->bad = 0;
+    if (state->bad[i] <= c->patience) return 0;
+    state->reduced[i]++;
+    state->wait[i] = c->cooldown;
+    state->bad[i] = 0;
     return 0;
 }
 
@@ -85,7 +86,7 @@ static double plateau_rate(const void *cfg, const struct schedule_progress *at,
 {
     const struct plateau *c = cfg;
 
-    return fmax(rate * pow(c->factor, (double)at->state->reduced), fmin(rate, c->min));
+    return fmax(rate * pow(c->factor, (double)at->reduced), fmin(rate, c->min));
 }
 
 static void plateau_print(const void *cfg, FILE *where)
@@ -119,17 +120,17 @@ static const struct dnn_field on_fields[] = {
     REAL("min_lr", AT(min), "0", 0, INFINITY, "no reduction below this learning rate"),
     END};
 
-static int on_epoch(const void *cfg, struct dnn_plateau_state *state, int n,
+static int on_epoch(const void *cfg, struct dnn_schedule_state *state, int i, int n,
                     const struct dnn_named *metric, struct dnn_err *err)
 {
     const struct plateau *c = cfg;
     double now;
 
     DNN_TRY(dnn_schedule_find("reduce_lr_on_plateau", c->metric, n, metric, &now, err));
-    update(c, state, now);
-    if (state->bad < c->patience) return 0;
-    state->reduced++;
-    state->bad = 0;
+    update(c, state, i, now);
+    if (state->bad[i] < c->patience) return 0;
+    state->reduced[i]++;
+    state->bad[i] = 0;
     return 0;
 }
 
@@ -137,7 +138,7 @@ static double on_rate(const void *cfg, const struct schedule_progress *at, doubl
 {
     const struct plateau *c = cfg;
 
-    return dnn_schedule_reduced(rate, c->factor, at->state->reduced, c->min);
+    return dnn_schedule_reduced(rate, c->factor, at->reduced, c->min);
 }
 
 static void on_print(const void *cfg, FILE *where)

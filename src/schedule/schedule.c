@@ -178,7 +178,7 @@ double dnn_schedule_rate(const struct dnn_schedule *schedule,
                                                    .per_epoch = per,
                                                    .total = end - p->is.from * per,
                                                    .ranks = at->ranks,
-                                                   .state = &state->part[p->state]};
+                                                   .reduced = state->reduced[p->state]};
         base = p->kind->rate(p->cfg, &progress, base);
     }
     return base;
@@ -192,9 +192,9 @@ int dnn_schedule_epoch(const struct dnn_schedule *schedule,
         const struct part *p = &schedule->part[i];
 
         if (p->kind->epoch == NULL) continue;
-        struct dnn_plateau_state *own = &state->part[p->state];
-        if (applies(p, own->seen)) DNN_TRY(p->kind->epoch(p->cfg, own, n, metric, err));
-        own->seen++;
+        if (applies(p, state->seen[p->state]))
+            DNN_TRY(p->kind->epoch(p->cfg, state, p->state, n, metric, err));
+        state->seen[p->state]++;
     }
     return 0;
 }

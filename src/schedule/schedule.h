@@ -2,7 +2,7 @@
  *
  * One file per kind or family, one list in schedules.c.  The rate depends only on the
  * progress of the run, except for plateau schedules: these also read a metric after
- * each epoch, and their state (plain bytes) is part of the run's state.
+ * each epoch, and their state is part of the run's state.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,17 +32,15 @@ struct dnn_schedule_at {
     int64_t ranks;     /* in the run; 0: as 1 (warm_up) */
 };
 
-/* State of plateau schedules.  Plain bytes, initially 0. */
+/* State of plateau schedules, an element for each.  Initially 0. */
 enum { DNN_SCHEDULE_STATES = 8 };
-struct dnn_plateau_state {
-    double best;
-    int64_t reduced;   /* number of reductions of the rate         */
-    int64_t bad, wait; /* epochs without improvement, left to wait */
-    int64_t seen;      /* epochs so far                            */
-    int64_t applied;   /* epochs in which it applied               */
-};
 struct dnn_schedule_state {
-    struct dnn_plateau_state part[DNN_SCHEDULE_STATES];
+    double best[DNN_SCHEDULE_STATES];
+    int64_t reduced[DNN_SCHEDULE_STATES]; /* number of reductions of the rate        */
+    int64_t bad[DNN_SCHEDULE_STATES];     /* epochs without improvement              */
+    int64_t wait[DNN_SCHEDULE_STATES];    /* epochs left to wait                     */
+    int64_t seen[DNN_SCHEDULE_STATES];    /* epochs so far                           */
+    int64_t applied[DNN_SCHEDULE_STATES]; /* epochs in which it applied              */
 };
 
 /* The rate for an update. */

@@ -16,7 +16,7 @@ struct schedule_progress {
     int64_t step, epoch;
     int64_t per_epoch, total; /* total: updates from its start to its end */
     int64_t ranks;
-    const struct dnn_plateau_state *state; /* for kinds that depend on a metric */
+    int64_t reduced; /* number of reductions by this schedule because of a metric */
 };
 
 struct schedule_kind {
@@ -27,8 +27,8 @@ struct schedule_kind {
     int (*check)(const struct dnn_jobj *obj, const void *cfg, struct dnn_err *err);
     /* The rate for an update; rate: that of the schedule before. */
     double (*rate)(const void *cfg, const struct schedule_progress *at, double rate);
-    /* After an epoch; NULL: it depends on no metric. */
-    int (*epoch)(const void *cfg, struct dnn_plateau_state *state, int n,
+    /* After an epoch, with element i of the state; NULL: it depends on no metric. */
+    int (*epoch)(const void *cfg, struct dnn_schedule_state *state, int i, int n,
                  const struct dnn_named *metric, struct dnn_err *err);
     /* A description without its name and newline. */
     void (*print)(const void *cfg, FILE *where);

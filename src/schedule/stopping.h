@@ -2,8 +2,7 @@
  *
  * {"metric": "val_loss", "patience": 10, "min_delta": 0, "mode": "auto"} (PyDTNN's
  * early_stopping), or a text as NNLO's --early-stopping "val_loss,~<,4" and
- * --target-metric "val_acc,>,0.97".  The state is plain bytes and part of the run's
- * state.
+ * --target-metric "val_acc,>,0.97".  The state is part of the run's state.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors

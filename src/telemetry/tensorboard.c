@@ -236,7 +236,7 @@ static int write_image(void *self, const char *name, int64_t step, int width,
                        int height, const unsigned char *rgb, struct dnn_err *err)
 {
     struct dnn_buf png = {0}, image = {0};
-    int rc = dnn_png_encode(name, width, height, rgb, &png, err);
+    int rc = dnn_png_encode(name, DNN_PNG_RGB, width, height, rgb, &png, err);
 
     if (rc == 0) {
         dnn_wire_int(&image, HEIGHT, height);

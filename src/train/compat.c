@@ -8,7 +8,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "train/train_impl.h"
+#include "train/ckpt_impl.h"
 
 #include "base/json.h"
 #include "base/log.h"
@@ -36,9 +36,10 @@ static char *monitored(const struct dnn_stopping *rule)
     return dnn_format("%s, %s of %" PRId64, rule->metric, mode, rule->window);
 }
 
-static void list_settings(struct dnn_trainer *t, struct setting setting[SETTINGS])
+static void list_settings(struct train_monitor *m, struct setting setting[SETTINGS])
 {
-    const struct dnn_config *config = t->config;
+    const struct dnn_config *config = m->run->config;
+    const struct dnn_feed *feed = m->run->stage->train.feed;
     const struct dnn_config_data *data = config->data;
     const struct setting all[SETTINGS] = {
         {"seed", ALWAYS, dnn_format("%" PRId64, config->seed), NULL},
@@ -47,9 +48,8 @@ static void list_settings(struct dnn_trainer *t, struct setting setting[SETTINGS
         {"steps_per_epoch", WITHIN_EPOCH,
          dnn_format("%" PRId64, config->steps_per_epoch), NULL},
         {"number of samples", WITHIN_EPOCH,
-         dnn_format("%" PRId64, dnn_feed_count(t->stage->train.feed)), NULL},
-        {"hash of the dataset", WITHIN_EPOCH, dnn_strdup(dnn_feed_hash(t->stage->train.feed)),
-         NULL},
+         dnn_format("%" PRId64, dnn_feed_count(feed)), NULL},
+        {"hash of the dataset", WITHIN_EPOCH, dnn_strdup(dnn_feed_hash(feed)), NULL},
         {"data.split", WITHIN_EPOCH, dnn_strdup(data->split == NULL ? "" : data->split),
          NULL},
         {"data.fold", WITHIN_EPOCH, dnn_format("%" PRId64, data->fold), NULL},
@@ -63,9 +63,9 @@ static void list_settings(struct dnn_trainer *t, struct setting setting[SETTINGS
         {"ema", NEVER, dnn_format("%g", config->ema), NULL},
         {"deterministic", NEVER, dnn_strdup(config->deterministic ? "true" : "false"),
          NULL},
-        {"checkpoints.best", NEVER, monitored(&t->best_rule), &t->best},
-        {"early_stopping", NEVER, monitored(config->early), &t->early},
-        {"target_metric", NEVER, monitored(config->goal), &t->goal},
+        {"checkpoints.best", NEVER, monitored(&m->best_rule), &m->best},
+        {"early_stopping", NEVER, monitored(config->early), &m->early},
+        {"target_metric", NEVER, monitored(config->goal), &m->goal},
     };
 
     memcpy(setting, all, sizeof all);
@@ -77,11 +77,11 @@ static void release(struct setting setting[SETTINGS])
         dnn_free(setting[i].text);
 }
 
-void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out)
+void dnn_trainer_write_settings(struct train_monitor *m, struct dnn_buf *out)
 {
     struct setting setting[SETTINGS];
 
-    list_settings(t, setting);
+    list_settings(m, setting);
     for (int i = 0; i < SETTINGS; i++) {
         dnn_buf_add(out, "%s", i == 0 ? "{" : ", ");
         dnn_json_quoted(out, setting[i].key);
@@ -92,11 +92,11 @@ void dnn_trainer_write_settings(struct dnn_trainer *t, struct dnn_buf *out)
     release(setting);
 }
 
-static int compare(const struct dnn_trainer *t, const struct setting *f,
+static int compare(const struct train_progress *at, const struct setting *f,
                    const char *stored, struct dnn_err *err)
 {
     if (strcmp(stored, f->text) == 0) return 0;
-    if (f->when == NEVER || (f->when == WITHIN_EPOCH && t->at.batch == 0)) {
+    if (f->when == NEVER || (f->when == WITHIN_EPOCH && at->batch == 0)) {
         dnn_log(DNN_INFO, "train",
                 "changed since the checkpoint: %s is %.300s, was %.300s", f->key,
                 f->text, stored);
@@ -107,11 +107,11 @@ static int compare(const struct dnn_trainer *t, const struct setting *f,
                     "%s is %.100s, but was %.100s in the checkpoint of step %" PRId64
                     "%s; set it back, or start a new run with another \"dir\" or "
                     "checkpoints.resume false (checkpoints.load keeps the weights)",
-                    f->key, f->text, stored, t->at.step,
+                    f->key, f->text, stored, at->step,
                     f->when == WITHIN_EPOCH ? ", within an epoch" : "");
 }
 
-int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
+int dnn_trainer_check_settings(struct train_monitor *m, const char *state,
                                struct dnn_err *err)
 {
     struct setting setting[SETTINGS];
@@ -121,13 +121,13 @@ int dnn_trainer_check_settings(struct dnn_trainer *t, const char *state,
     DNN_TRY(dnn_json_text("state of the checkpoint", state, strlen(state), &file, err));
     struct dnn_jobj top = dnn_json_top(file), config = dnn_json_sub(&top, "config");
     int rc = 0;
-    list_settings(t, setting);
+    list_settings(m, setting);
     for (int i = 0; rc == 0 && i < SETTINGS; i++) {
         struct dnn_jobj at = dnn_json_sub(&config, setting[i].key);
 
         if (at.val == NULL) continue;
         rc = dnn_json_string(&at, &stored, err);
-        if (rc == 0) rc = compare(t, &setting[i], stored, err);
+        if (rc == 0) rc = compare(m->at, &setting[i], stored, err);
     }
     release(setting);
     dnn_json_free(file);

@@ -8,66 +8,72 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "train/train_impl.h"
+#include "train/ema_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static float *weights(const struct dnn_trainer *t)
+static float *weights(const struct train_ema *ema)
 {
-    return dnn_exec_block(dnn_replica_model(t->stage->replica)->exec, DNN_BLOCK_WEIGHTS);
+    return dnn_exec_block(ema->model->exec, DNN_BLOCK_WEIGHTS);
 }
 
-int dnn_trainer_ema_make(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_ema_make(struct train_ema *ema, struct dnn_model *model, double decay,
+                         struct dnn_err *err)
 {
-    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
     /* Trainable weights come first in their block, at the offsets of their gradients.
      */
-    size_t bytes = m->plan->bytes[DNN_BLOCK_GRADS];
+    size_t bytes = model->plan->bytes[DNN_BLOCK_GRADS];
 
-    if (t->config->ema <= 0 || bytes == 0) return 0;
-    t->ema = aligned_alloc(DNN_PLAN_ALIGN, bytes);
-    if (t->ema == NULL)
+    if (decay <= 0 || bytes == 0) return 0;
+    ema->model = model;
+    ema->decay = decay;
+    ema->average = aligned_alloc(DNN_PLAN_ALIGN, bytes);
+    if (ema->average == NULL)
         return dnn_fail(
             err, DNN_ENOMEM,
             "ema: the moving average needs %zu bytes of memory, which is not "
             "available; remove \"ema\" or use fewer ranks per node",
             bytes);
-    t->ema_count = (int64_t)(bytes / sizeof *t->ema);
+    ema->count = (int64_t)(bytes / sizeof *ema->average);
     return 0;
 }
 
-void dnn_trainer_ema_start(struct dnn_trainer *t)
+void dnn_trainer_ema_free(struct train_ema *ema)
 {
-    if (t->ema == NULL) return;
-    memcpy(t->ema, weights(t), (size_t)t->ema_count * sizeof *t->ema);
+    free(ema->average);
 }
 
-void dnn_trainer_ema_step(struct dnn_trainer *t)
+void dnn_trainer_ema_start(struct train_ema *ema)
 {
-    double n = (double)t->at.step, limit = (1 + n) / (10 + n);
-    float weight = (float)(1 - (t->config->ema < limit ? t->config->ema : limit));
-    const float *w = t->ema == NULL ? NULL : weights(t);
-
-    if (t->ema == NULL) return;
-#pragma omp parallel for schedule(static) if (t->ema_count > 1 << 15)
-    for (int64_t i = 0; i < t->ema_count; i++)
-        t->ema[i] += weight * (w[i] - t->ema[i]);
+    if (ema->average == NULL) return;
+    memcpy(ema->average, weights(ema), (size_t)ema->count * sizeof *ema->average);
 }
 
-bool dnn_trainer_ema_use(struct dnn_trainer *t, bool ema)
+void dnn_trainer_ema_step(struct train_ema *ema, int64_t step)
 {
-    float *w = t->ema == NULL ? NULL : weights(t);
+    double n = (double)step, limit = (1 + n) / (10 + n);
+    float weight = (float)(1 - (ema->decay < limit ? ema->decay : limit));
 
-    if (t->ema == NULL || t->ema_in_use == ema) return false;
-#pragma omp parallel for schedule(static) if (t->ema_count > 1 << 15)
-    for (int64_t i = 0; i < t->ema_count; i++) {
+    if (ema->average == NULL) return;
+    const float *w = weights(ema);
+#pragma omp parallel for schedule(static) if (ema->count > 1 << 15)
+    for (int64_t i = 0; i < ema->count; i++)
+        ema->average[i] += weight * (w[i] - ema->average[i]);
+}
+
+bool dnn_trainer_ema_use(struct train_ema *ema, bool use)
+{
+    if (ema->average == NULL || ema->in_use == use) return false;
+    float *w = weights(ema);
+#pragma omp parallel for schedule(static) if (ema->count > 1 << 15)
+    for (int64_t i = 0; i < ema->count; i++) {
         float swapped = w[i];
 
-        w[i] = t->ema[i];
-        t->ema[i] = swapped;
+        w[i] = ema->average[i];
+        ema->average[i] = swapped;
     }
-    t->ema_in_use = ema;
-    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
+    ema->in_use = use;
+    dnn_exec_changed(ema->model->exec);
     return true;
 }

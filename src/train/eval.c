@@ -11,7 +11,9 @@
 
 static int on_seen(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err)
 {
-    return dnn_trainer_pictures_add(arg, seen, err);
+    struct dnn_trainer *t = arg;
+
+    return dnn_trainer_pictures_add(&t->log.pictures, seen, err);
 }
 
 static int on_batch(void *arg, int64_t done, struct dnn_err *err)
@@ -20,7 +22,7 @@ static int on_batch(void *arg, int64_t done, struct dnn_err *err)
 
     /* On rank 0 only: all ranks agree on it later. */
     (void)err;
-    if (t->pending.code == 0) dnn_trainer_log_eval(t, done, &t->pending);
+    if (t->pending.code == 0) dnn_trainer_log_eval(&t->log, done, &t->pending);
     return 0;
 }
 
@@ -29,7 +31,7 @@ static bool on_stop(void *arg)
     struct dnn_trainer *t = arg;
 
     return dnn_stop_requested() != 0 ||
-           (t->root && dnn_trainer_action(t) == TRAIN_STOP);
+           (t->run.root && dnn_trainer_action(&t->ckpt) == TRAIN_STOP);
 }
 
 struct dnn_stage_watch dnn_trainer_watch(struct dnn_trainer *t)
@@ -46,15 +48,15 @@ static void add(struct train_value *value, int *n, const char *name, double x,
     value[(*n)++].main = main;
 }
 
-void dnn_trainer_values(const struct dnn_trainer *t, double loss,
+void dnn_trainer_values(const struct train_run *run, double loss,
                         struct train_value *value, int *n)
 {
     const struct dnn_metric_value *outputs;
 
     *n = 0;
-    if (t->eval == NULL) return;
+    if (run->eval == NULL) return;
     add(value, n, "loss", loss, true);
-    int m = dnn_metrics_values(t->metrics, &outputs);
+    int m = dnn_metrics_values(run->metrics, &outputs);
     for (int i = 0; i < m; i++)
         add(value, n, outputs[i].name, outputs[i].value, outputs[i].main);
 }
@@ -63,16 +65,18 @@ int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *
                          struct dnn_err *err)
 {
     const struct dnn_stage_watch watch = dnn_trainer_watch(t);
+    const struct train_run *run = &t->run;
     double loss;
 
     *n = 0;
-    if (t->eval == NULL) return 0;
-    dnn_trainer_pictures_start(t);
-    bool swapped = dnn_trainer_ema_use(t, true);
-    int rc = dnn_stage_run(t->stage, &t->stage->eval, t->eval, &watch, 0, &loss, err);
-    if (swapped) dnn_trainer_ema_use(t, false);
+    if (run->eval == NULL) return 0;
+    dnn_trainer_pictures_start(&t->log.pictures);
+    bool swapped = dnn_trainer_ema_use(&t->ema, true);
+    int rc =
+        dnn_stage_run(run->stage, &run->stage->eval, run->eval, &watch, 0, &loss, err);
+    if (swapped) dnn_trainer_ema_use(&t->ema, false);
     DNN_TRY(rc);
-    DNN_TRY(dnn_trainer_pictures_end(t, err));
-    dnn_trainer_values(t, loss, value, n);
+    DNN_TRY(dnn_trainer_pictures_end(&t->log.pictures, err));
+    dnn_trainer_values(run, loss, value, n);
     return 0;
 }

@@ -101,17 +101,17 @@ void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
         dnn_buf_add(out, " and %d more node%s", unlisted, unlisted == 1 ? "" : "s");
 }
 
-void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out)
+void dnn_trainer_hosts(const struct train_run *run, struct dnn_buf *out)
 {
-    int nodes = dnn_comm_nodes(t->comm);
+    int nodes = dnn_comm_nodes(run->comm);
     int *ranks = dnn_alloc(((size_t)nodes + 1) * sizeof *ranks);
     const char **name = dnn_alloc(((size_t)nodes + 1) * sizeof *name);
 
-    for (int r = 0; r < t->session->size; r++) {
-        int node = dnn_comm_node(t->comm, r);
+    for (int r = 0; r < run->session->size; r++) {
+        int node = dnn_comm_node(run->comm, r);
 
         ranks[node]++;
-        name[node] = dnn_comm_host(t->comm, r);
+        name[node] = dnn_comm_host(run->comm, r);
     }
     dnn_trainer_list_hosts(nodes, name, ranks, out);
     dnn_free(ranks);
@@ -133,9 +133,9 @@ static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank
                                          : "the system ignored the request");
 }
 
-void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out)
+void dnn_trainer_binding(const struct train_run *run, struct dnn_buf *out)
 {
-    const struct dnn_session *s = t->session;
+    const struct dnn_session *s = run->session;
     int bound = 0, n = 0;
 
     for (int r = 0; r < s->size; r++)
@@ -163,10 +163,10 @@ static void add_column(struct dnn_buf *out, const struct dnn_column *c, bool fir
     if (c->classes > 0) dnn_buf_add(out, " of %" PRId64 " classes", c->classes);
 }
 
-void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
+void dnn_trainer_shapes(const struct train_run *run, struct dnn_buf *out)
 {
     const struct dnn_column *col;
-    int n = dnn_feed_columns(t->stage->train.feed, &col);
+    int n = dnn_feed_columns(run->stage->train.feed, &col);
     bool first = true;
 
     for (int k = 0; k < n; k++) {
@@ -176,9 +176,9 @@ void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out)
     }
 }
 
-static void log_network(const struct dnn_trainer *t)
+static void log_network(const struct train_run *run)
 {
-    const struct dnn_graph *g = t->config->net.graph;
+    const struct dnn_graph *g = run->config->net.graph;
     char *text = NULL, *remaining, *line;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
@@ -204,50 +204,62 @@ static void log_network(const struct dnn_trainer *t)
 
 /* ---- the header ---- */
 
-static void log_machine(const struct dnn_trainer *t)
+static void log_machine(const struct train_run *run)
 {
-    const struct dnn_session *session = t->session;
+    const struct dnn_session *session = run->session;
     struct dnn_buf hosts = {0}, cores = {0};
 
-    dnn_trainer_hosts(t, &hosts);
-    dnn_trainer_binding(t, &cores);
+    dnn_trainer_hosts(run, &hosts);
+    dnn_trainer_binding(run, &cores);
     dnn_log(DNN_INFO, "train",
             "%d rank%s with %d thread%s each on %d node%s: %s; backend: %s%s",
             session->size, session->size == 1 ? "" : "s", session->place.threads,
-            session->place.threads == 1 ? "" : "s", dnn_comm_nodes(t->comm),
-            dnn_comm_nodes(t->comm) == 1 ? "" : "s", hosts.text,
-            dnn_replica_model(t->stage->replica)->backend.name,
-            t->config->deterministic ? ", deterministic" : "");
+            session->place.threads == 1 ? "" : "s", dnn_comm_nodes(run->comm),
+            dnn_comm_nodes(run->comm) == 1 ? "" : "s", hosts.text,
+            dnn_trainer_model(run)->backend.name,
+            run->config->deterministic ? ", deterministic" : "");
     dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
 }
 
-void dnn_trainer_header(const struct dnn_trainer *t)
+void dnn_trainer_header(const struct train_run *run, const char *dataset)
 {
-    const struct dnn_graph *g = t->config->net.graph;
+    const struct dnn_graph *g = run->config->net.graph;
     char bytes[32], params[32], trainable[32];
 
-    dnn_session_report(t->session); /* warnings, with --quiet, too */
+    dnn_session_report(run->session); /* warnings, with --quiet, too */
     if (!dnn_log_enabled(DNN_INFO, "train")) return;
     dnn_log(DNN_INFO, "train", "%s %s, %s", PACKAGE_NAME, PACKAGE_VERSION,
-            dnn_json_name(t->config->file));
-    log_machine(t);
-    dnn_log(DNN_INFO, "train", "data: %s", t->log->dataset);
-    log_network(t);
+            dnn_json_name(run->config->file));
+    log_machine(run);
+    dnn_log(DNN_INFO, "train", "data: %s", dataset);
+    log_network(run);
     dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
             dnn_trainer_count(params, g->params),
             dnn_trainer_count(trainable, g->trainable));
-    dnn_log(
-        DNN_INFO, "train", "memory per rank: %s",
-        dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(t->stage, NULL)));
+    dnn_log(DNN_INFO, "train", "memory per rank: %s",
+            dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
     dnn_log(DNN_INFO, "train",
             "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
             " steps per epoch, %" PRId64 " epochs",
-            dnn_feed_count(t->stage->train.feed), t->config->batch_size,
-            dnn_feed_batches(t->stage->train.feed), t->config->num_epochs);
+            dnn_feed_count(run->stage->train.feed), run->config->batch_size,
+            dnn_feed_batches(run->stage->train.feed), run->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
-            t->stage->eval.feed == NULL ? (int64_t)0
-                                        : dnn_feed_count(t->stage->eval.feed));
-    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(t->config));
+            run->stage->eval.feed == NULL ? (int64_t)0
+                                          : dnn_feed_count(run->stage->eval.feed));
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
+}
+
+void dnn_trainer_test_header(const struct train_run *run)
+{
+    const struct dnn_graph *g = run->config->net.graph;
+    char params[32];
+
+    dnn_session_report(run->session);
+    dnn_log(DNN_INFO, "train", "%s, no training: parameters: %s", g->name,
+            dnn_trainer_count(params, g->params));
+    dnn_log(DNN_INFO, "train", "test samples: %" PRId64 ", batch size %" PRId64,
+            dnn_feed_count(run->stage->eval.feed), run->config->data->test_batch_size);
+    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
 }

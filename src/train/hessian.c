@@ -12,7 +12,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "train/train_impl.h"
+#include "train/hessian_impl.h"
 
 #include "base/mem.h"
 #include "optim/lbfgs.h"
@@ -30,6 +30,8 @@ struct ended {
 };
 
 struct train_hessian {
+    const struct train_run *run;
+    struct train_progress *at;
     struct dnn_lbfgs l;
     struct dnn_flat flat;
     float *point; /* owned: the point being evaluated                               */
@@ -59,11 +61,12 @@ static int check_network(const struct dnn_prog *prog, struct dnn_err *err)
     return 0;
 }
 
-static int check(const struct dnn_trainer *t, struct dnn_err *err)
+static int check(const struct train_run *run, struct dnn_err *err)
 {
-    const struct dnn_config *config = t->config;
+    const struct dnn_config *config = run->config;
+    const struct dnn_augment *augment = run->stage->train.augment;
 
-    if (t->stage->train.augment != NULL && dnn_augment_random(t->stage->train.augment))
+    if (augment != NULL && dnn_augment_random(augment))
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian needs a deterministic loss, but data.transforms "
@@ -74,27 +77,30 @@ static int check(const struct dnn_trainer *t, struct dnn_err *err)
     if (config->ema > 0)
         return dnn_fail(err, DNN_ECONFIG,
                         "optimizer: Hessian does not support \"ema\"; remove it");
-    if (config->parallel->compress != DNN_COMPRESS_NONE && dnn_comm_size(t->comm) > 1)
+    if (config->parallel->compress != DNN_COMPRESS_NONE && dnn_comm_size(run->comm) > 1)
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian does not support parallel.compress; remove it");
-    return check_network(dnn_replica_model(t->stage->replica)->prog, err);
+    return check_network(dnn_trainer_model(run)->prog, err);
 }
 
 /* ---- start and stop ---- */
 
-int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_hessian_open(const struct train_run *run, struct train_progress *at,
+                     struct train_hessian **out, struct dnn_err *err)
 {
-    const struct dnn_optim *o = &t->config->optimizer;
+    const struct dnn_optim *o = &run->config->optimizer;
     const struct dnn_lbfgs_opts opts = {.max_iterations = o->max_iterations,
                                         .max_func_eval = o->max_func_eval,
                                         .absolute_tolerance = o->absolute_tolerance,
                                         .relative_tolerance = o->relative_tolerance};
 
     if (o->rule != DNN_OPTIM_HESSIAN) return 0;
-    DNN_TRY(check(t, err));
-    struct train_hessian *h = t->hessian = dnn_alloc(sizeof *h);
-    dnn_replica_flat(t->stage->replica, &h->flat);
+    DNN_TRY(check(run, err));
+    struct train_hessian *h = *out = dnn_alloc(sizeof *h);
+    h->run = run;
+    h->at = at;
+    dnn_replica_flat(run->stage->replica, &h->flat);
     if (h->flat.count == 0)
         return dnn_fail(err, DNN_ECONFIG, "the network has no trainable parameters");
     h->ended.opts = opts;
@@ -108,43 +114,68 @@ int dnn_hessian_open(struct dnn_trainer *t, struct dnn_err *err)
     return 0;
 }
 
-void dnn_hessian_close(struct dnn_trainer *t)
+void dnn_hessian_close(struct train_hessian *h)
 {
-    struct train_hessian *h = t->hessian;
-
     if (h == NULL) return;
     dnn_lbfgs_stop(&h->l);
     free(h->point);
     free(h->sum);
     dnn_free(h);
-    t->hessian = NULL;
 }
 
-int dnn_hessian_arrays(struct dnn_trainer *t, struct dnn_ckpt_array array[])
+static void trial_state(struct dnn_lbfgs_trial *trial, const char *group,
+                        struct train_state *state)
 {
-    struct train_hessian *h = t->hessian;
+    const struct train_field field[] = {TRAIN_NUMBER("at", &trial->at),
+                                        TRAIN_NUMBER("f", &trial->f),
+                                        TRAIN_NUMBER("slope", &trial->slope)};
 
-    if (h == NULL) return 0;
+    dnn_trainer_state_fields(state, group, 3, field);
+}
+
+void dnn_hessian_state(struct train_hessian *h, struct train_state *state)
+{
+    if (h == NULL) return;
+    struct dnn_lbfgs_state *s = &h->l.state;
+    struct dnn_lbfgs_opts *opts = &h->ended.opts;
     const int64_t n = h->flat.count;
-    const struct dnn_ckpt_array all[TRAIN_HESSIAN_ARRAYS] = {
-        {"hessian/state",   DNN_U8,  {1, {sizeof h->l.state}},    &h->l.state },
-        {"hessian/vectors", DNN_F32, {2, {DNN_LBFGS_VECTORS, n}}, h->l.vectors},
-        {"hessian/point",   DNN_F32, {1, {n}},                    h->point    },
-        {"hessian/sum",     DNN_F64, {1, {n}},                    h->sum      },
-        {"hessian/ended",   DNN_U8,  {1, {sizeof h->ended}},      &h->ended   },
+    const struct train_field field[] = {
+        TRAIN_NUMBER("iterations", &s->iterations),
+        TRAIN_NUMBER("evaluations", &s->evaluations),
+        TRAIN_NUMBER("f", &s->f),
+        TRAIN_NUMBER("norm", &s->norm),
+        TRAIN_NUMBER("pairs", &s->pairs),
+        TRAIN_NUMBER("newest", &s->newest),
+        TRAIN_NUMBERS("product", s->product, DNN_LBFGS_HISTORY),
+        TRAIN_NUMBER("phase", &s->phase),
+        TRAIN_NUMBER("tries", &s->tries),
+        TRAIN_NUMBER("step", &s->step),
+        TRAIN_NUMBERS("point", h->point, n),
+        TRAIN_NUMBERS("sum", h->sum, n),
+        TRAIN_NUMBER("ended", &h->ended.why),
+        TRAIN_NUMBER("unreported", &h->ended.unreported),
+        TRAIN_NUMBER("max_iterations", &opts->max_iterations),
+        TRAIN_NUMBER("max_func_eval", &opts->max_func_eval),
+        TRAIN_NUMBER("absolute_tolerance", &opts->absolute_tolerance),
+        TRAIN_NUMBER("relative_tolerance", &opts->relative_tolerance),
     };
 
-    memcpy(array, all, sizeof all);
-    return TRAIN_HESSIAN_ARRAYS;
+    dnn_trainer_state_fields(state, "run/hessian", sizeof field / sizeof *field, field);
+    trial_state(&s->from, "run/hessian/from", state);
+    trial_state(&s->low, "run/hessian/low", state);
+    trial_state(&s->high, "run/hessian/high", state);
+    dnn_trainer_state_add(state, "run/hessian/vectors", DNN_F32,
+                          (struct dnn_shape){
+                              2, {DNN_LBFGS_VECTORS, n}
+    },
+                          h->l.vectors);
 }
 
 /* A run that has ended continues if the settings have changed. */
-const char *dnn_hessian_resumed(struct dnn_trainer *t)
+const char *dnn_hessian_resumed(struct train_hessian *h)
 {
-    struct train_hessian *h = t->hessian;
-
     if (h == NULL || h->ended.why == DNN_LBFGS_CONTINUE) return NULL;
-    if (h->ended.unreported && t->at.batch > 0)
+    if (h->ended.unreported && h->at->batch > 0)
         return NULL; /* the epoch must be logged */
     if (memcmp(&h->ended.opts, &h->l.opts, sizeof h->l.opts) == 0)
         return dnn_lbfgs_text((enum dnn_lbfgs_why)h->ended.why);
@@ -155,41 +186,39 @@ const char *dnn_hessian_resumed(struct dnn_trainer *t)
 
 /* ---- evaluations ---- */
 
-static void set_weights(struct dnn_trainer *t, const float *from)
+static void set_weights(struct train_hessian *h, const float *from)
 {
-    struct train_hessian *h = t->hessian;
-
     memcpy(h->flat.weight, from, (size_t)h->flat.count * sizeof *from);
-    dnn_exec_changed(dnn_replica_model(t->stage->replica)->exec);
+    dnn_exec_changed(dnn_trainer_model(h->run)->exec);
 }
 
-void dnn_hessian_use_best(struct dnn_trainer *t)
+void dnn_hessian_use_best(struct train_hessian *h)
 {
-    struct train_hessian *h = t->hessian;
-
     if (h == NULL || h->l.state.evaluations == 0) return;
-    set_weights(t,
+    set_weights(h,
                 h->ended.why == DNN_LBFGS_CONTINUE ? dnn_lbfgs_point(&h->l) : h->point);
     h->trying = false;
 }
 
-int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *batch,
+int dnn_hessian_batch(struct train_hessian *h, const struct dnn_replica_batch *batch,
                       struct dnn_replica_step *step, double *extra, int n,
                       struct dnn_err *err)
 {
-    struct train_hessian *h = t->hessian;
     bool first = h->l.state.evaluations == 0;
     const size_t bytes = (size_t)h->flat.count * sizeof *h->point;
 
     if (batch == NULL)
-        return dnn_replica_loss_grad(t->stage->replica, NULL, step, first, extra, n, err);
-    const double share = (double)batch->total / (double)dnn_feed_count(t->stage->train.feed);
+        return dnn_replica_loss_grad(h->run->stage->replica, NULL, step, first, extra,
+                                     n, err);
+    const double share =
+        (double)batch->total / (double)dnn_feed_count(h->run->stage->train.feed);
     h->ended.unreported = 0;
-    if (t->at.batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
-    if (first && t->at.batch == 0) memcpy(h->point, h->flat.weight, bytes);
-    if (!h->trying && !first) set_weights(t, h->point);
+    if (h->at->batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
+    if (first && h->at->batch == 0) memcpy(h->point, h->flat.weight, bytes);
+    if (!h->trying && !first) set_weights(h, h->point);
     h->trying = true;
-    DNN_TRY(dnn_replica_loss_grad(t->stage->replica, batch, step, first, extra, n, err));
+    DNN_TRY(dnn_replica_loss_grad(h->run->stage->replica, batch, step, first, extra, n,
+                                  err));
 #pragma omp parallel for schedule(static) if (h->flat.count > 1 << 15)
     for (int64_t i = 0; i < h->flat.count; i++)
         h->sum[i] += share * (double)h->flat.grad[i];
@@ -197,10 +226,9 @@ int dnn_hessian_batch(struct dnn_trainer *t, const struct dnn_replica_batch *bat
 }
 
 /* Add the gradients of the regularizers at the point. */
-static void add_penalties(struct dnn_trainer *t)
+static void add_penalties(struct train_hessian *h)
 {
-    struct train_hessian *h = t->hessian;
-    const struct dnn_model *m = dnn_replica_model(t->stage->replica);
+    const struct dnn_model *m = dnn_trainer_model(h->run);
 
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];
@@ -219,55 +247,54 @@ static void add_penalties(struct dnn_trainer *t)
 }
 
 /* Set the loss of the current weights, for the log. */
-static void set_loss(struct dnn_trainer *t, double loss)
+static void set_loss(struct train_progress *at, double loss)
 {
-    t->sum.loss = loss;
-    t->sum.samples = 1;
+    at->loss = loss;
+    at->samples = 1;
 }
 
 /* Start the next pass over the data, unless the optimization has ended. */
-static int restart_data(struct dnn_trainer *t, struct train_outcome *outcome,
+static int restart_data(const struct train_hessian *h, struct train_outcome *outcome,
                         struct dnn_err *err)
 {
-    enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)t->hessian->ended.why;
+    enum dnn_lbfgs_why why = (enum dnn_lbfgs_why)h->ended.why;
 
-    if (why == DNN_LBFGS_CONTINUE) return dnn_feed_start(t->stage->train.feed, 0, 0, err);
+    if (why == DNN_LBFGS_CONTINUE)
+        return dnn_feed_start(h->run->stage->train.feed, 0, 0, err);
     outcome->why = dnn_lbfgs_text(why);
     return 0;
 }
 
-int dnn_hessian_next(struct dnn_trainer *t, struct train_outcome *outcome,
+int dnn_hessian_next(struct train_hessian *h, struct train_outcome *outcome,
                      struct dnn_err *err)
 {
-    struct train_hessian *h = t->hessian;
-
     *outcome = (struct train_outcome){.epoch = true};
     if (h == NULL) return 0;
     /* The run was stopped during the evaluation after the epoch: repeat it. */
-    if (h->ended.unreported) return restart_data(t, outcome, err);
+    if (h->ended.unreported) return restart_data(h, outcome, err);
     const struct dnn_lbfgs_state *s = &h->l.state;
     int64_t before = s->iterations;
 
-    add_penalties(t);
+    add_penalties(h);
     for (int64_t i = 0; i < h->flat.count; i++)
         h->flat.grad[i] = (float)h->sum[i];
     enum dnn_lbfgs_why why =
-        dnn_lbfgs_next(&h->l, t->sum.loss / t->sum.samples, h->flat.grad, h->point);
+        dnn_lbfgs_next(&h->l, h->at->loss / h->at->samples, h->flat.grad, h->point);
     h->trying = false;
     h->ended.why = why;
     outcome->epoch = s->iterations > before;
-    set_loss(t, s->f);
+    set_loss(h->at, s->f);
     if (why == DNN_LBFGS_NOT_FINITE)
         return dnn_fail(err, DNN_EDATA, "optimizer: %s", dnn_lbfgs_text(why));
     /* An unfinished line search that has reduced the loss counts as an epoch. */
     if (why == DNN_LBFGS_EVALUATIONS && !outcome->epoch && s->low.at > 0) {
         outcome->epoch = true;
-        set_loss(t, s->low.f);
+        set_loss(h->at, s->low.f);
     }
     /* The next epoch starts after this one is logged. */
     h->ended.unreported = outcome->epoch;
-    if (!outcome->epoch) t->sum.loss = t->sum.samples = 0;
-    if (!outcome->epoch) t->at.batch = 0;
-    if (outcome->epoch || why != DNN_LBFGS_CONTINUE) dnn_hessian_use_best(t);
-    return restart_data(t, outcome, err);
+    if (!outcome->epoch) h->at->loss = h->at->samples = 0;
+    if (!outcome->epoch) h->at->batch = 0;
+    if (outcome->epoch || why != DNN_LBFGS_CONTINUE) dnn_hessian_use_best(h);
+    return restart_data(h, outcome, err);
 }

@@ -1,7 +1,7 @@
-/* log_impl.h - state of logging and reporting.
+/* log_impl.h - logs, results and reports of a run.
  *
  * log.c       records of steps and epochs, end of the run;
- * header.c    header of the log: ranks, data, network;
+ * header.c    descriptions of the run as text, header of the log;
  * record.c    run.json: settings and results of the run;
  * pictures.c  pictures of evaluated samples, confusion matrix;
  * report.c    pictures/ and report.html.
@@ -12,72 +12,133 @@
 #ifndef DNN_TRAIN_LOG_IMPL_H
 #define DNN_TRAIN_LOG_IMPL_H
 
-#include "picture/figure.h"
 #include "base/text.h"
-#include "train/train_impl.h"
-
-struct train_picture {
-    char caption[320];
-    struct dnn_canvas canvas;
-};
-
-struct train_log {
-    struct train_timing epoch;  /* since the start of the epoch or of this process    */
-    struct train_timing recent; /* exponentially weighted average                     */
-    int64_t from;               /* first step of this process                         */
-    double first;               /* time at the end of this step                       */
-    bool estimated;
-    int nvalues; /* of the last epoch                                                */
-    struct train_value value[TRAIN_VALUES + 1];
-    struct dnn_metrics *matrix; /* confusion matrix, if t->metrics has none; or NULL  */
-    bool evaluated;             /* the matrix is filled                              */
-    /* On rank 0. */
-    int npictures, wanted;
-    struct train_picture *picture; /* owned: wanted elements                         */
-    double shown, cost;   /* time of the last report, seconds it took                 */
-    struct dnn_buf about; /* run.json: the constant part                           */
-    struct dnn_buf resumed; /* run.json: earlier restarts                     */
-    char *started;          /* owned: start time of the run                   */
-    char *metrics;          /* owned: metrics from before a restart           */
-    char *dataset;          /* owned: description of the dataset              */
-    char hash[33];          /* of the dataset, or ""                          */
-};
+#include "picture/figure.h"
+#include "telemetry/record.h"
+#include "train/run_impl.h"
 
 /* ---- header.c.  Local. ---- */
 
-void dnn_trainer_header(const struct dnn_trainer *t);
+void dnn_trainer_header(const struct train_run *run, const char *dataset);
+/* The header of evaluation and inference. */
+void dnn_trainer_test_header(const struct train_run *run);
 /* Write 1234567 as "1,234,567"; returns out. */
 const char *dnn_trainer_count(char out[32], int64_t n);
 /* "n[001-200] (4 ranks each), login (1 rank)", for n hosts; for the run. */
 void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
                             struct dnn_buf *out);
-void dnn_trainer_hosts(const struct dnn_trainer *t, struct dnn_buf *out);
+void dnn_trainer_hosts(const struct train_run *run, struct dnn_buf *out);
 /* "rank 0 on cores 0-3, rank 1 on cores 4-7". */
-void dnn_trainer_binding(const struct dnn_trainer *t, struct dnn_buf *out);
+void dnn_trainer_binding(const struct train_run *run, struct dnn_buf *out);
 /* "input 28x28x1, target one of 10 classes". */
-void dnn_trainer_shapes(const struct dnn_trainer *t, struct dnn_buf *out);
+void dnn_trainer_shapes(const struct train_run *run, struct dnn_buf *out);
 
 /* ---- record.c.  Local, rank 0. ---- */
 
-int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err);
+struct train_record {
+    const struct train_run *run;
+    const struct train_progress *at;
+    int nvalues; /* of the last epoch                                                */
+    struct train_value value[TRAIN_VALUES + 1];
+    struct dnn_buf about;   /* the constant part                                     */
+    struct dnn_buf resumed; /* earlier restarts                                      */
+    char *started;          /* owned: start time of the run                          */
+    char *metrics;          /* owned: metrics from before a restart                  */
+    char *dataset;          /* owned: description of the dataset                     */
+    char hash[33];          /* of the dataset, or ""                                 */
+};
+/* Write run.json, with what it says of the time before a restart.  run and at must
+ * outlive it. */
+int dnn_trainer_record_open(struct train_record *record, const struct train_run *run,
+                            const struct train_progress *at, struct dnn_err *err);
+void dnn_trainer_record_close(struct train_record *record);
 /* status: "running", "finished", "stopped", "failed"; why may be NULL. */
-int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
-                       struct dnn_err *err);
+int dnn_trainer_record(const struct train_record *record, const char *status,
+                       const char *why, struct dnn_err *err);
+/* Append what it writes to out. */
+void dnn_trainer_record_text(const struct train_record *record, const char *status,
+                             const char *why, struct dnn_buf *out);
 
-/* ---- pictures.c.  Local. ---- */
+/* ---- pictures.c ---- */
 
-/* Whether the task is classification or segmentation. */
-bool dnn_trainer_classes(const struct dnn_trainer *t);
-int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_pictures_close(struct dnn_trainer *t);
+struct train_picture {
+    char caption[320];
+    struct dnn_canvas canvas;
+};
+/* All 0: none. */
+struct train_pictures {
+    const struct train_run *run;
+    int n, wanted;                 /* wanted: on rank 0                              */
+    struct train_picture *picture; /* owned: wanted elements                         */
+    struct dnn_metrics *matrix;    /* owned: confusion matrix, if the metrics have none;
+                                    * or NULL                                        */
+    bool evaluated;                /* the matrix is filled                           */
+};
+/* Local.  run must outlive it. */
+int dnn_trainer_pictures_open(struct train_pictures *p, const struct train_run *run,
+                              struct dnn_err *err);
+void dnn_trainer_pictures_close(struct train_pictures *p);
+/* Local.  Whether the task is classification or segmentation. */
+bool dnn_trainer_classes(const struct train_run *run);
+/* Called before, during and after an evaluation.  Local, except the last one, which is
+ * Collective. */
+void dnn_trainer_pictures_start(struct train_pictures *p);
+int dnn_trainer_pictures_add(struct train_pictures *p,
+                             const struct dnn_stage_seen *seen, struct dnn_err *err);
+int dnn_trainer_pictures_end(struct train_pictures *p, struct dnn_err *err);
 
 /* ---- report.c.  Local, rank 0. ---- */
 
+struct train_report {
+    const struct train_record *record;
+    const struct train_pictures *pictures;
+    double shown, cost; /* time of the last report, seconds it took                  */
+};
 /* Remove report and pictures of an earlier run. */
-void dnn_trainer_report_clear(const struct dnn_trainer *t);
+void dnn_trainer_report_clear(const struct train_run *run);
 /* Write pictures and report.html; failures are logged as warnings. */
-void dnn_trainer_report_write(struct dnn_trainer *t, const char *status);
-/* Log the paths of all result files. */
-void dnn_trainer_list_files(const struct dnn_trainer *t);
+void dnn_trainer_report_write(struct train_report *report, const char *status);
+/* Log the paths of all result files; ckpts: directory of the checkpoints. */
+void dnn_trainer_list_files(const struct train_report *report, const char *ckpts);
+
+/* ---- log.c.  Local. ---- */
+
+/* Seconds of some steps: waiting for data, computing, communication; waiting for slower
+ * ranks, which is a part of communication; in total. */
+struct train_timing {
+    double data, compute, comm, straggler, all;
+    double samples;
+    int64_t steps;
+};
+
+struct train_log {
+    const struct train_run *run;
+    const struct train_progress *at;
+    struct dnn_telemetry *telemetry; /* owned; NULL: not rank 0                      */
+    struct train_timing epoch;  /* since the start of the epoch or of this process   */
+    struct train_timing recent; /* exponentially weighted average                    */
+    int64_t from;               /* first step of this process                        */
+    double first;               /* time at the end of this step                      */
+    bool estimated;
+    struct train_pictures pictures;
+    struct train_record record; /* on rank 0 */
+    struct train_report report; /* on rank 0 */
+};
+/* run and at must outlive it. */
+int dnn_trainer_log_open(struct train_log *log, const struct train_run *run,
+                         const struct train_progress *at, struct dnn_err *err);
+void dnn_trainer_log_close(struct train_log *log);
+int dnn_trainer_log_step(struct train_log *log, const struct dnn_replica_step *step,
+                         const struct train_timing *timing, struct dnn_err *err);
+int dnn_trainer_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err);
+int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value, int n,
+                          double rate, struct dnn_err *err);
+int dnn_trainer_log_test(struct train_log *log, const struct train_value *value, int n,
+                         struct dnn_err *err);
+int dnn_trainer_log_end(struct train_log *log, struct dnn_err *err);
+/* At the end of the run, with its result: write report, pictures, run.json.  ckpts:
+ * directory of the checkpoints. */
+void dnn_trainer_log_finish(struct train_log *log, const char *ckpts, int rc,
+                            const struct dnn_err *why);
 
 #endif

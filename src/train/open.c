@@ -8,124 +8,113 @@
 #include "train/train_impl.h"
 
 #include "base/file.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* ---- files ---- */
-
-char *dnn_trainer_ckpt_dir(const struct dnn_trainer *t)
-{
-    const char *save = t->config->ckpt->save;
-
-    return save != NULL ? dnn_strdup(dnn_config_path(t->config, save))
-                        : dnn_format("%s/checkpoints", dnn_config_dir(t->config));
-}
+#include "engine/load.h"
 
 /* "debug": write the network as a graph (DOT), as rmldnn does. */
-static int write_dot(const struct dnn_trainer *t, const char *dir, struct dnn_err *err)
+static int write_dot(const struct dnn_config *config, struct dnn_err *err)
 {
     struct dnn_buf text = {0};
-    char *path = dnn_format("%s/network.dot", dir);
+    char *path = dnn_format("%s/network.dot", dnn_config_dir(config));
 
-    dnn_graph_dot(t->config->net.graph, &text);
+    dnn_graph_dot(config->net.graph, &text);
     int rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
     dnn_free(path);
     return rc;
 }
 
-static int open_files(struct dnn_trainer *t, struct dnn_err *err)
+static int open_dir(const struct dnn_config *config, struct dnn_err *err)
 {
-    const struct dnn_config_ckpt *how = t->config->ckpt;
-    const char *dir = dnn_config_dir(t->config);
-    char *ckpts = dnn_trainer_ckpt_dir(t);
-    const struct dnn_ckpt_cfg cfg = {ckpts, how->keep == 0 ? INT_MAX : (int)how->keep,
-                                     true};
+    DNN_TRY(dnn_file_make_dirs(dnn_config_dir(config), err));
+    return config->debug ? write_dot(config, err) : 0;
+}
 
-    int rc = t->root ? dnn_file_make_dirs(dir, err) : 0;
-    if (rc == 0 && t->root && t->config->debug) rc = write_dot(t, dir, err);
-    rc = dnn_comm_agree(t->comm, rc, err);
-    if (rc == 0 && t->stage->mode == DNN_CONFIG_TRAIN)
-        rc = dnn_ckpt_open(t->comm, &cfg, &t->ckpts, err);
-    dnn_free(ckpts);
+/* The parts that do not communicate. */
+static int open_local(struct dnn_trainer *t, struct dnn_err *err)
+{
+    struct train_run *run = &t->run;
+    const struct dnn_config *config = run->config;
+    struct dnn_model *m = dnn_trainer_model(run);
+
+    if (run->stage->eval.targets) {
+        DNN_TRY(dnn_stage_eval_make(run->stage, &run->eval, err));
+        run->metrics = dnn_stage_metrics(run->eval);
+    }
+    if (run->stage->mode == DNN_CONFIG_TRAIN)
+        DNN_TRY(dnn_trainer_monitor_open(&t->monitor, run, &t->at, err));
+    DNN_TRY(dnn_trainer_ema_make(&t->ema, m, config->ema, err));
+    if (run->root) DNN_TRY(dnn_config_network(config, &run->network, err));
+    DNN_TRY(dnn_hessian_open(run, &t->at, &t->hessian, err));
+    DNN_TRY(dnn_exec_init(m->exec, (uint64_t)config->seed, err));
+    return run->root ? open_dir(config, err) : 0;
+}
+
+static int open_ckpt(struct dnn_trainer *t, struct dnn_err *err)
+{
+    struct train_state *state = &t->ckpt.state;
+
+    dnn_trainer_state_model(state, dnn_trainer_model(&t->run), t->ema.average);
+    dnn_hessian_state(t->hessian, state);
+    dnn_trainer_progress_state(&t->at, state);
+    dnn_trainer_monitor_state(&t->monitor, state);
+    return dnn_trainer_ckpt_open(&t->ckpt, err);
+}
+
+/* Load the weights that a run starts from. */
+static int load_weights(struct dnn_trainer *t, const char *load, struct dnn_err *err)
+{
+    struct train_run *run = &t->run;
+    char *path = NULL;
+    int rc = dnn_load_find(dnn_config_path(run->config, load), &path, err);
+
+    rc = dnn_comm_agree(run->comm, rc, err);
+    if (rc == 0) rc = dnn_load_weights(dnn_trainer_model(run), run->comm, path, err);
+    dnn_free(path);
     return rc;
 }
 
-static int open_telemetry(struct dnn_trainer *t, struct dnn_err *err)
+static int open_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_config_telemetry *how = t->config->telemetry;
-    bool training = t->stage->mode == DNN_CONFIG_TRAIN;
-    const struct dnn_telemetry_cfg cfg = {
-        .dir = dnn_config_dir(t->config),
-        .outfile = dnn_config_path(t->config, t->config->outfile),
-        .tests = !training,
-        .csv = training && how->csv,
-        .jsonl = training && how->jsonl,
-        .tensorboard = training && how->tensorboard,
-        .progress = training && t->opts->progress,
-        .json_to_stdout = t->opts->json,
-        .resumed_step = t->at.step,
-        .interval = how->interval,
-        .every = how->steps};
+    const char *load = t->run.config->ckpt->load;
+    bool training = t->run.stage->mode == DNN_CONFIG_TRAIN;
+    int64_t step = -1;
 
-    return t->root ? dnn_telemetry_open(&cfg, &t->telemetry, err) : 0;
-}
-
-/* ---- open ---- */
-
-static int open_local(struct dnn_trainer *t, struct dnn_err *err)
-{
-    struct dnn_model *m = dnn_replica_model(t->stage->replica);
-
-    if (t->stage->eval.targets) {
-        DNN_TRY(dnn_stage_eval_make(t->stage, &t->eval, err));
-        t->metrics = dnn_stage_metrics(t->eval);
-    }
-    if (t->stage->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_check_metrics(t, err));
-    DNN_TRY(dnn_trainer_ema_make(t, err));
-    if (t->root) DNN_TRY(dnn_config_network(t->config, &t->network, err));
-    DNN_TRY(dnn_hessian_open(t, err));
-    return dnn_exec_init(m->exec, (uint64_t)t->config->seed, err);
+    if (!training && load == NULL) return dnn_trainer_load_newest(t, err);
+    if (training) DNN_TRY(dnn_trainer_resume(&t->ckpt, &step, err));
+    if (step >= 0) return 0;
+    if (load != NULL) DNN_TRY(load_weights(t, load, err));
+    dnn_trainer_ema_start(&t->ema);
+    return 0;
 }
 
 int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_stage_cfg cfg = {.config = t->config,
-                                      .session = t->session,
-                                      .backend = t->opts->backend,
-                                      .kernels = t->opts->kernels};
+    struct train_run *run = &t->run;
+    const struct dnn_stage_cfg cfg = {.config = run->config,
+                                      .session = run->session,
+                                      .backend = run->opts->backend,
+                                      .kernels = run->opts->kernels};
 
-    DNN_TRY(dnn_stage_open(&cfg, &t->stage, err));
-    DNN_TRY(dnn_comm_agree(t->comm, open_local(t, err), err));
-    DNN_TRY(open_files(t, err));
-    if (t->stage->mode == DNN_CONFIG_TRAIN) DNN_TRY(dnn_trainer_arrays(t, err));
-    if (t->stage->mode == DNN_CONFIG_TRAIN || t->config->ckpt->load != NULL)
-        DNN_TRY(dnn_trainer_resume(t, err));
-    else
-        DNN_TRY(dnn_trainer_load_newest(t, err));
-    DNN_TRY(dnn_comm_agree(t->comm, open_telemetry(t, err), err));
-    return dnn_comm_agree(t->comm, dnn_trainer_log_open(t, err), err);
+    t->ckpt.run = run;
+    t->ckpt.at = &t->at;
+    t->ckpt.monitor = &t->monitor;
+    DNN_TRY(dnn_stage_open(&cfg, &run->stage, err));
+    DNN_TRY(dnn_comm_agree(run->comm, open_local(t, err), err));
+    if (run->stage->mode == DNN_CONFIG_TRAIN) DNN_TRY(open_ckpt(t, err));
+    DNN_TRY(open_weights(t, err));
+    return dnn_comm_agree(run->comm, dnn_trainer_log_open(&t->log, run, &t->at, err),
+                          err);
 }
 
 void dnn_trainer_close(struct dnn_trainer *t)
 {
-    struct dnn_err err = {0};
-
-    dnn_trainer_log_close(t);
-    dnn_telemetry_close(t->telemetry);
-    if (t->ckpts != NULL && dnn_ckpt_close(t->ckpts, &err) < 0)
-        dnn_log(DNN_ERROR, "train", "%s", err.text);
-    for (int i = 0; i < t->narrays; i++)
-        dnn_free((void *)(uintptr_t)t->array[i].name);
-    dnn_free(t->array);
-    dnn_hessian_close(t);
-    dnn_stage_eval_free(t->eval);
-    dnn_stage_close(t->stage);
-    dnn_free(t->network);
-    free(t->ema);
+    dnn_trainer_log_close(&t->log);
+    dnn_trainer_ckpt_close(&t->ckpt);
+    dnn_hessian_close(t->hessian);
+    dnn_trainer_ema_free(&t->ema);
+    dnn_stage_eval_free(t->run.eval);
+    dnn_stage_close(t->run.stage);
+    dnn_free(t->run.network);
 }

@@ -17,49 +17,50 @@
 /* Maximum number of classes in a matrix, of values in a caption. */
 enum { MAX_CLASSES = 50, CAPTION_VALUES = 4 };
 
-bool dnn_trainer_classes(const struct dnn_trainer *t)
+bool dnn_trainer_classes(const struct train_run *run)
 {
-    const char *const *metrics = dnn_loss_metrics(t->config->loss);
+    const char *const *metrics = dnn_loss_metrics(run->config->loss);
 
     return metrics[0] != NULL &&
            (strcmp(metrics[0], "accuracy") == 0 || strcmp(metrics[0], "dice") == 0);
 }
 
-int dnn_trainer_pictures_open(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_pictures_open(struct train_pictures *p, const struct train_run *run,
+                              struct dnn_err *err)
 {
     static const char *const matrix[] = {"confusion", NULL};
-    struct train_log *log = t->log;
     int64_t classes, channels, positions;
 
-    if (t->root) log->wanted = (int)t->config->telemetry->pictures;
-    log->picture = dnn_alloc(((size_t)log->wanted + 1) * sizeof *log->picture);
-    if (t->metrics == NULL || !t->config->telemetry->report || !dnn_trainer_classes(t))
+    p->run = run;
+    if (run->root) p->wanted = (int)run->config->telemetry->pictures;
+    p->picture = dnn_alloc(((size_t)p->wanted + 1) * sizeof *p->picture);
+    if (run->metrics == NULL || !run->config->telemetry->report ||
+        !dnn_trainer_classes(run))
         return 0;
-    dnn_stage_extents(t->stage, &channels, &positions);
-    if (channels > MAX_CLASSES ||
-        dnn_metrics_confusion(t->metrics, &classes) != NULL)
+    dnn_stage_extents(run->stage, &channels, &positions);
+    if (channels > MAX_CLASSES || dnn_metrics_confusion(run->metrics, &classes) != NULL)
         return 0;
-    return dnn_metrics_read(NULL, matrix, channels, &log->matrix, err);
+    return dnn_metrics_read(NULL, matrix, channels, &p->matrix, err);
 }
 
-static void free_pictures(struct train_log *log)
+static void free_pictures(struct train_pictures *p)
 {
-    for (int i = 0; i < log->npictures; i++)
-        dnn_canvas_free(&log->picture[i].canvas);
-    log->npictures = 0;
+    for (int i = 0; i < p->n; i++)
+        dnn_canvas_free(&p->picture[i].canvas);
+    p->n = 0;
 }
 
-void dnn_trainer_pictures_close(struct dnn_trainer *t)
+void dnn_trainer_pictures_close(struct train_pictures *p)
 {
-    free_pictures(t->log);
-    dnn_free(t->log->picture);
-    dnn_metrics_free(t->log->matrix);
+    free_pictures(p);
+    dnn_free(p->picture);
+    dnn_metrics_free(p->matrix);
 }
 
 /* ---- one sample ---- */
 
 struct sample {
-    struct dnn_trainer *t;
+    const struct train_run *run;
     const struct dnn_column *col; /* of the target */
     int64_t number;
     const int32_t *label; /* or NULL */
@@ -75,8 +76,8 @@ struct sample {
 /* Find the first input that is an image, of sample i of this rank. */
 static int find_input(struct sample *o, int64_t i, struct dnn_err *err)
 {
-    const struct dnn_stage_data *d = &o->t->stage->eval;
-    const struct dnn_model *m = dnn_replica_model(o->t->stage->replica);
+    const struct dnn_stage_data *d = &o->run->stage->eval;
+    const struct dnn_model *m = dnn_trainer_model(o->run);
     const struct dnn_column *col;
     int64_t count;
 
@@ -191,14 +192,12 @@ static void caption_values(struct sample *o)
     o->figure.line[1] = o->line[1];
 }
 
-static int draw(struct sample *o, struct dnn_err *err)
+static int draw(struct sample *o, struct train_picture *p, struct dnn_err *err)
 {
-    struct train_log *log = o->t->log;
-    struct train_picture *p = &log->picture[log->npictures];
     int64_t channels, positions;
 
-    dnn_stage_extents(o->t->stage, &channels, &positions);
-    o->figure.classes = dnn_trainer_classes(o->t);
+    dnn_stage_extents(o->run->stage, &channels, &positions);
+    o->figure.classes = dnn_trainer_classes(o->run);
     o->figure.nclasses = o->col->classes > 0 ? o->col->classes : channels;
     o->figure.class_name = o->col->classes > 0 ? o->col->class_name : NULL;
     if (o->figure.output != NULL)
@@ -210,60 +209,64 @@ static int draw(struct sample *o, struct dnn_err *err)
     DNN_TRY(dnn_figure_draw(&o->figure, &p->canvas, err));
     snprintf(p->caption, sizeof p->caption, "sample %" PRId64 ": %s%s%s", o->number,
              o->line[0], o->line[1][0] != '\0' ? ", " : "", o->line[1]);
-    log->npictures++;
     return 0;
 }
 
 /* ---- during the evaluation ---- */
 
-void dnn_trainer_pictures_start(struct dnn_trainer *t)
+void dnn_trainer_pictures_start(struct train_pictures *p)
 {
-    if (t->log == NULL) return;
-    free_pictures(t->log);
-    t->log->evaluated = false;
-    if (t->log->matrix != NULL) dnn_metrics_start(t->log->matrix);
+    free_pictures(p);
+    p->evaluated = false;
+    if (p->matrix != NULL) dnn_metrics_start(p->matrix);
 }
 
-int dnn_trainer_pictures_add(struct dnn_trainer *t, const struct dnn_stage_seen *s,
-                             struct dnn_err *err)
+/* Draw sample i of those that were evaluated, if it has an image. */
+static int add_sample(struct train_pictures *p, const struct dnn_stage_seen *s,
+                      int64_t i, struct dnn_err *err)
 {
     const struct dnn_metric_batch *seen = &s->view;
-    struct train_log *log = t->log;
+    const struct dnn_stage_data *eval = &p->run->stage->eval;
     const struct dnn_column *col;
 
-    if (log == NULL) return 0;
-    if (log->matrix != NULL) DNN_TRY(dnn_metrics_add(log->matrix, seen, err));
-    dnn_feed_columns(t->stage->eval.feed, &col);
-    for (int64_t i = 0; i < s->n && log->npictures < log->wanted; i++) {
-        struct sample o = {.t = t,
-                           .col = &col[t->stage->eval.target[0]],
-                           .number = s->batch->sample[s->skip + i],
-                           .count = seen->positions * seen->channels};
-        int64_t each = seen->positions * (seen->labels != NULL ? 1 : seen->channels);
+    dnn_feed_columns(eval->feed, &col);
+    struct sample o = {.run = p->run,
+                       .col = &col[eval->target[0]],
+                       .number = s->batch->sample[s->skip + i],
+                       .count = seen->positions * seen->channels};
+    int64_t each = seen->positions * (seen->labels != NULL ? 1 : seen->channels);
 
-        o.output = seen->output + i * o.count;
-        if (seen->labels != NULL)
-            o.label = seen->labels + i * each;
-        else
-            o.value = seen->values + i * each;
-        int rc = find_input(&o, s->skip + i, err);
-        if (rc == 0) find_images(&o);
-        if (rc == 0 && (o.figure.input != NULL || o.figure.output != NULL))
-            rc = draw(&o, err);
-        dnn_free(o.pixels);
-        DNN_TRY(rc);
+    o.output = seen->output + i * o.count;
+    if (seen->labels != NULL)
+        o.label = seen->labels + i * each;
+    else
+        o.value = seen->values + i * each;
+    int rc = find_input(&o, s->skip + i, err);
+    if (rc == 0) find_images(&o);
+    if (rc == 0 && (o.figure.input != NULL || o.figure.output != NULL)) {
+        rc = draw(&o, &p->picture[p->n], err);
+        if (rc == 0) p->n++;
     }
+    dnn_free(o.pixels);
+    return rc;
+}
+
+int dnn_trainer_pictures_add(struct train_pictures *p, const struct dnn_stage_seen *s,
+                             struct dnn_err *err)
+{
+    if (p->matrix != NULL) DNN_TRY(dnn_metrics_add(p->matrix, &s->view, err));
+    for (int64_t i = 0; i < s->n && p->n < p->wanted; i++)
+        DNN_TRY(add_sample(p, s, i, err));
     return 0;
 }
 
-int dnn_trainer_pictures_end(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_pictures_end(struct train_pictures *p, struct dnn_err *err)
 {
     int64_t n;
 
-    if (t->log == NULL) return 0;
-    t->log->evaluated = true;
-    if (t->log->matrix == NULL) return 0;
-    double *sums = dnn_metrics_sums(t->log->matrix, &n);
-    return dnn_comm_allreduce(t->comm, "confusion", sums, n, DNN_COMM_F64, DNN_COMM_SUM,
-                              err);
+    p->evaluated = true;
+    if (p->matrix == NULL) return 0;
+    double *sums = dnn_metrics_sums(p->matrix, &n);
+    return dnn_comm_allreduce(p->run->comm, "confusion", sums, n, DNN_COMM_F64,
+                              DNN_COMM_SUM, err);
 }

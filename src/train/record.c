@@ -59,7 +59,7 @@ static char *utc_now(void)
 /* ---- the data ---- */
 
 /* Write the splits and the hash of a dataset. */
-static int describe_dataset(struct dnn_trainer *t, const char *path,
+static int describe_dataset(struct train_record *record, const char *path,
                             struct dnn_buf *out, struct dnn_err *err)
 {
     struct dnn_dataset *set;
@@ -71,41 +71,42 @@ static int describe_dataset(struct dnn_trainer *t, const char *path,
         dnn_buf_add(out, "%s%s %" PRId64, i == 0 ? "" : ", ", info->split[i].name,
                     info->split[i].count);
     dnn_buf_add(out, " samples)");
-    snprintf(t->log->hash, sizeof t->log->hash, "%s", info->hash);
+    snprintf(record->hash, sizeof record->hash, "%s", info->hash);
     dnn_dataset_close(set);
     return 0;
 }
 
-static int describe_data(struct dnn_trainer *t, struct dnn_err *err)
+static int describe_data(struct train_record *record, struct dnn_err *err)
 {
     struct dnn_config_origin o;
     struct dnn_buf out = {0};
     int rc = 0;
 
-    dnn_config_origin(t->config, DNN_PART_TRAIN, &o);
+    dnn_config_origin(record->run->config, DNN_PART_TRAIN, &o);
     if (o.from == DNN_FROM_DATASET)
-        rc = describe_dataset(t, o.dataset, &out, err);
+        rc = describe_dataset(record, o.dataset, &out, err);
     else if (o.from == DNN_FROM_FILES)
         dnn_buf_add(&out, "files %s", o.files.input.path);
     else
         dnn_buf_add(&out, "generated samples");
     dnn_buf_add(&out, "; ");
-    dnn_trainer_shapes(t, &out);
-    t->log->dataset = out.text;
+    dnn_trainer_shapes(record->run, &out);
+    record->dataset = out.text;
     return rc;
 }
 
-static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
+static void add_data(const struct train_record *record, struct dnn_buf *out)
 {
+    const struct train_run *run = record->run;
     struct dnn_config_origin o;
     struct dnn_buf shapes = {0};
     const char *path;
 
-    dnn_config_origin(t->config, DNN_PART_TRAIN, &o);
+    dnn_config_origin(run->config, DNN_PART_TRAIN, &o);
     path = o.from == DNN_FROM_DATASET ? o.dataset
            : o.from == DNN_FROM_FILES ? o.files.input.path
                                       : NULL;
-    dnn_trainer_shapes(t, &shapes);
+    dnn_trainer_shapes(run, &shapes);
     dnn_buf_add(out, "  \"data\": {\"path\": ");
     if (path != NULL)
         dnn_json_quoted(out, path);
@@ -113,14 +114,14 @@ static void add_data(const struct dnn_trainer *t, struct dnn_buf *out)
         dnn_buf_add(out, "null");
     dnn_buf_add(out, ", \"split\": ");
     dnn_json_quoted(out, o.split != NULL ? o.split : "");
-    if (t->log->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", t->log->hash);
+    if (record->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", record->hash);
     dnn_buf_add(out, ", \"columns\": ");
     dnn_json_quoted(out, shapes.text);
     dnn_buf_add(out, ", \"training_samples\": %" PRId64,
-                dnn_feed_count(t->stage->train.feed));
+                dnn_feed_count(run->stage->train.feed));
     dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
-                t->stage->eval.feed == NULL ? (int64_t)0
-                                            : dnn_feed_count(t->stage->eval.feed));
+                run->stage->eval.feed == NULL ? (int64_t)0
+                                              : dnn_feed_count(run->stage->eval.feed));
     dnn_buf_free(&shapes);
 }
 
@@ -145,9 +146,9 @@ static uint32_t checksum(const struct dnn_config *config, const char *layers)
     return sum;
 }
 
-static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
+static void add_network(const struct train_run *run, struct dnn_buf *out)
 {
-    const struct dnn_config *config = t->config;
+    const struct dnn_config *config = run->config;
     const struct dnn_graph *g = config->net.graph;
     struct dnn_jobj top = dnn_json_top(config->file);
     struct dnn_jobj inner = dnn_json_sub(&top, "neural_network");
@@ -166,14 +167,14 @@ static void add_network(const struct dnn_trainer *t, struct dnn_buf *out)
 
 /* ---- the constant part ---- */
 
-static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
+static void add_job(const struct train_run *run, struct dnn_buf *out)
 {
     char *text = NULL;
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
 
     if (f == NULL) return;
-    dnn_config_print(t->config, f);
+    dnn_config_print(run->config, f);
     fclose(f);
     while (len > 0 && text[len - 1] == '\n')
         len--;
@@ -183,24 +184,24 @@ static void add_job(const struct dnn_trainer *t, struct dnn_buf *out)
     free(text);
 }
 
-static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
+static void add_machine(const struct train_run *run, struct dnn_buf *out)
 {
-    const struct dnn_backend *backend = &dnn_replica_model(t->stage->replica)->backend;
-    const struct dnn_session *session = t->session;
+    const struct dnn_backend *backend = &dnn_trainer_model(run)->backend;
+    const struct dnn_session *session = run->session;
     struct dnn_buf text = {0};
 
-    dnn_trainer_hosts(t, &text);
+    dnn_trainer_hosts(run, &text);
     add_text(out, "hosts", text.text);
     dnn_buf_free(&text);
-    add_int(out, "nodes", dnn_comm_nodes(t->comm));
+    add_int(out, "nodes", dnn_comm_nodes(run->comm));
     add_int(out, "ranks", session->size);
     add_int(out, "threads", session->place.threads);
-    dnn_trainer_binding(t, &text);
+    dnn_trainer_binding(run, &text);
     add_text(out, "binding", text.text);
     dnn_buf_free(&text);
     add_text(out, "mpi",
-             session->size > 1 || strcmp(dnn_comm_kind(t->comm), "mpi") == 0
-                 ? dnn_comm_version(t->comm)
+             session->size > 1 || strcmp(dnn_comm_kind(run->comm), "mpi") == 0
+                 ? dnn_comm_version(run->comm)
                  : NULL);
     if (session->slurm.where != DNN_SLURM_NONE) {
         add_int(out, "slurm_job", session->slurm.job);
@@ -211,135 +212,158 @@ static void add_machine(const struct dnn_trainer *t, struct dnn_buf *out)
              backend->libraries == NULL ? NULL : backend->libraries());
     add_text(out, "adios2", dnn_bp_version());
     add_int(out, "micro_batches",
-            dnn_replica_parts(t->stage->replica, DNN_MODEL_TRAIN));
-    add_int(out, "memory_per_rank", (int64_t)dnn_stage_bytes(t->stage, NULL));
+            dnn_replica_parts(run->stage->replica, DNN_MODEL_TRAIN));
+    add_int(out, "memory_per_rank", (int64_t)dnn_stage_bytes(run->stage, NULL));
 }
 
-static void describe(struct dnn_trainer *t)
+static void describe(struct train_record *record)
 {
-    struct dnn_buf *out = &t->log->about;
+    const struct train_run *run = record->run;
+    struct dnn_buf *out = &record->about;
     char *cwd = getcwd(NULL, 0);
 
     add_text(out, "version", PACKAGE_VERSION);
     add_text(out, "build", DNN_BUILT_WITH);
-    add_text(out, "command", t->opts->command);
+    add_text(out, "command", run->opts->command);
     add_text(out, "directory", cwd);
-    add_text(out, "config_file", dnn_json_name(t->config->file));
-    add_job(t, out);
-    add_int(out, "seed", t->config->seed);
-    add_data(t, out);
-    add_network(t, out);
-    add_machine(t, out);
-    add_int(out, "batch_size", t->config->batch_size);
+    add_text(out, "config_file", dnn_json_name(run->config->file));
+    add_job(run, out);
+    add_int(out, "seed", run->config->seed);
+    add_data(record, out);
+    add_network(run, out);
+    add_machine(run, out);
+    add_int(out, "batch_size", run->config->batch_size);
     free(cwd);
 }
 
 /* ---- a resumed run ---- */
 
-static void read_old(const struct dnn_json *old, struct train_log *log)
+static void read_old(const struct dnn_json *old, struct train_record *record)
 {
     struct dnn_jobj top = dnn_json_top(old), at = dnn_json_sub(&top, "started");
     const char *started = NULL;
 
-    if (dnn_json_string(&at, &started, NULL) == 0) log->started = dnn_strdup(started);
+    if (dnn_json_string(&at, &started, NULL) == 0)
+        record->started = dnn_strdup(started);
     at = dnn_json_sub(&top, "metrics");
-    if (dnn_json_type(&at) == DNN_J_OBJECT) log->metrics = dnn_json_compact(&at);
+    if (dnn_json_type(&at) == DNN_J_OBJECT) record->metrics = dnn_json_compact(&at);
     at = dnn_json_sub(&top, "resumed");
     for (struct dnn_jobj it = dnn_json_first(&at); it.val != NULL;
          it = dnn_json_next(&it)) {
         char *text = dnn_json_compact(&it);
 
-        dnn_buf_add(&log->resumed, "%s%s", log->resumed.len > 0 ? ", " : "", text);
+        dnn_buf_add(&record->resumed, "%s%s", record->resumed.len > 0 ? ", " : "",
+                    text);
         dnn_free(text);
     }
 }
 
 /* Read run.json of an interrupted run; it is not needed to resume. */
-static void resume_record(struct dnn_trainer *t, const char *path)
+static void resume_record(struct train_record *record, const char *path)
 {
-    struct train_log *log = t->log;
+    const struct train_progress *at = record->at;
     struct dnn_json *old = NULL;
     struct dnn_err err = {0};
     char *now = utc_now();
 
-    if (t->at.step > 0 && access(path, F_OK) == 0) {
+    if (at->step > 0 && access(path, F_OK) == 0) {
         if (dnn_json_read(path, &old, &err) == 0)
-            read_old(old, log);
+            read_old(old, record);
         else
             dnn_log(DNN_WARN, "train", "%s; overwriting it", err.text);
         dnn_json_free(old);
     }
-    if (t->at.step > 0)
-        dnn_buf_add(&log->resumed,
+    if (at->step > 0)
+        dnn_buf_add(&record->resumed,
                     "%s{\"step\": %" PRId64 ", \"epoch\": %" PRId64
                     ", \"time\": \"%s\", \"ranks\": %d}",
-                    log->resumed.len > 0 ? ", " : "", t->at.step, t->at.epoch, now,
-                    t->session->size);
-    if (log->started == NULL) log->started = dnn_strdup(now);
+                    record->resumed.len > 0 ? ", " : "", at->step, at->epoch, now,
+                    record->run->session->size);
+    if (record->started == NULL) record->started = dnn_strdup(now);
     dnn_free(now);
 }
 
-int dnn_trainer_record_open(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_trainer_record_open(struct train_record *record, const struct train_run *run,
+                            const struct train_progress *at, struct dnn_err *err)
 {
-    char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
-    int rc = describe_data(t, err);
+    char *path = dnn_format("%s/run.json", dnn_config_dir(run->config));
 
+    record->run = run;
+    record->at = at;
+    int rc = describe_data(record, err);
     if (rc == 0) {
-        resume_record(t, path);
-        describe(t);
-        rc = dnn_trainer_record(t, "running", NULL, err);
+        resume_record(record, path);
+        describe(record);
+        rc = dnn_trainer_record(record, "running", NULL, err);
     }
     dnn_free(path);
     return rc;
 }
 
+void dnn_trainer_record_close(struct train_record *record)
+{
+    dnn_buf_free(&record->about);
+    dnn_buf_free(&record->resumed);
+    dnn_free(record->started);
+    dnn_free(record->metrics);
+    dnn_free(record->dataset);
+}
+
 /* ---- writing ---- */
 
-static void add_metrics(const struct train_log *log, struct dnn_buf *out)
+static void add_metrics(const struct train_record *record, struct dnn_buf *out)
 {
     dnn_buf_add(out, "  \"metrics\": ");
-    if (log->nvalues == 0) {
-        dnn_buf_add(out, "%s\n", log->metrics != NULL ? log->metrics : "{}");
+    if (record->nvalues == 0) {
+        dnn_buf_add(out, "%s\n", record->metrics != NULL ? record->metrics : "{}");
         return;
     }
     dnn_buf_add(out, "{");
-    for (int i = 0; i < log->nvalues; i++) {
+    for (int i = 0; i < record->nvalues; i++) {
         if (i > 0) dnn_buf_add(out, ", ");
-        dnn_json_quoted(out, log->value[i].name);
+        dnn_json_quoted(out, record->value[i].name);
         dnn_buf_add(out, ": ");
-        add_real(out, log->value[i].value);
+        add_real(out, record->value[i].value);
     }
     dnn_buf_add(out, "}\n");
 }
 
-int dnn_trainer_record(struct dnn_trainer *t, const char *status, const char *why,
-                       struct dnn_err *err)
+void dnn_trainer_record_text(const struct train_record *record, const char *status,
+                             const char *why, struct dnn_buf *out)
 {
-    const struct train_log *log = t->log;
-    struct dnn_buf out = {0};
+    const struct train_run *run = record->run;
+    const struct train_progress *at = record->at;
     const bool ended = strcmp(status, "running") != 0;
     char *now = utc_now();
-    char *path = dnn_format("%s/run.json", dnn_config_dir(t->config));
 
-    dnn_buf_add(&out, "{\n  \"program\": \"dnn-train\",\n");
-    add_text(&out, "status", status);
-    if (why != NULL) add_text(&out, "error", why);
-    add_text(&out, "started", log->started);
-    add_text(&out, "ended", ended ? now : NULL);
-    dnn_buf_add(&out, "  \"seconds\": ");
-    add_real(&out, t->sum.seconds + (ended ? dnn_clock_now() - t->began : 0));
-    dnn_buf_add(&out, ",\n");
-    dnn_buf_bytes(&out, log->about.text, log->about.len);
-    add_int(&out, "bucket_size", (int64_t)dnn_replica_bucket_size(t->stage->replica));
-    dnn_buf_add(&out, "  \"resumed\": [%s],\n",
-                log->resumed.text == NULL ? "" : log->resumed.text);
-    add_int(&out, "epochs", t->at.epoch);
-    add_int(&out, "steps", t->at.step);
-    add_metrics(log, &out);
-    dnn_buf_add(&out, "}\n");
+    dnn_buf_add(out, "{\n  \"program\": \"dnn-train\",\n");
+    add_text(out, "status", status);
+    if (why != NULL) add_text(out, "error", why);
+    add_text(out, "started", record->started);
+    add_text(out, "ended", ended ? now : NULL);
+    dnn_buf_add(out, "  \"seconds\": ");
+    add_real(out, ended ? dnn_trainer_seconds(at) : at->seconds);
+    dnn_buf_add(out, ",\n");
+    dnn_buf_bytes(out, record->about.text, record->about.len);
+    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(run->stage->replica));
+    dnn_buf_add(out, "  \"resumed\": [%s],\n",
+                record->resumed.text == NULL ? "" : record->resumed.text);
+    add_int(out, "epochs", at->epoch);
+    add_int(out, "steps", at->step);
+    add_metrics(record, out);
+    dnn_buf_add(out, "}\n");
+    dnn_free(now);
+}
+
+int dnn_trainer_record(const struct train_record *record, const char *status,
+                       const char *why, struct dnn_err *err)
+{
+    struct dnn_buf out = {0};
+    char *path = dnn_format("%s/run.json", dnn_config_dir(record->run->config));
+
+    dnn_trainer_record_text(record, status, why, &out);
     int rc = dnn_file_write(path, out.text, out.len, err);
     dnn_buf_free(&out);
     dnn_free(path);
-    dnn_free(now);
     return rc;
 }

@@ -107,26 +107,26 @@ static int gather_batch(void *arg, int64_t done, struct dnn_err *err)
         int64_t count = elements(&w->shape[k]);
         void *mem = NULL;
 
-        rc = dnn_comm_collect(t->comm, "outputs", w->own[k],
+        rc = dnn_comm_collect(t->run.comm, "outputs", w->own[k],
                               (size_t)(w->n * count) * sizeof(float), &mem, &total,
                               err);
         all[k] = mem;
         samples = (int64_t)(total / sizeof(float)) / count;
     }
-    if (rc == 0 && t->root) rc = write_batch(w, all, samples, err);
+    if (rc == 0 && t->run.root) rc = write_batch(w, all, samples, err);
     w->done += samples;
     w->n = 0;
     for (int k = 0; k < w->noutputs; k++)
         dnn_free(all[k]);
     dnn_free(all);
-    DNN_TRY(dnn_comm_agree(t->comm, rc, err));
+    DNN_TRY(dnn_comm_agree(t->run.comm, rc, err));
     return w->watch.batch(w->watch.arg, done, err);
 }
 
 static void find_shapes(struct writer *w)
 {
-    const struct dnn_model *m = dnn_replica_model(w->t->stage->replica);
-    const struct dnn_graph *graph = w->t->config->net.graph;
+    const struct dnn_model *m = dnn_replica_model(w->t->run.stage->replica);
+    const struct dnn_graph *graph = w->t->run.config->net.graph;
 
     w->noutputs = m->noutputs;
     w->own = dnn_alloc(((size_t)m->noutputs + 1) * sizeof *w->own);
@@ -148,12 +148,12 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     static const enum dnn_dtype types[] = {[DNN_HDF5_SINGLE] = DNN_F32,
                                            [DNN_HDF5_HALF] = DNN_F16,
                                            [DNN_HDF5_DOUBLE] = DNN_F64};
-    const struct dnn_config *config = w->t->config;
+    const struct dnn_config *config = w->t->run.config;
     const struct dnn_config_data *d = config->data;
     struct dnn_config_origin origin;
 
     find_shapes(w);
-    if (!w->t->root) return 0;
+    if (!w->t->run.root) return 0;
     dnn_config_origin(config, DNN_PART_TEST, &origin);
     /* The default is the run directory. */
     const char *dir = d->test_output_path != NULL
@@ -170,8 +170,8 @@ static int open_writer(struct writer *w, int64_t number, struct dnn_err *err)
     const struct dnn_outputs_cfg cfg = {
         .path = {default_path, dnn_config_path(config, d->hdf5_outfile)},
         .type = types[d->hdf5_precision],
-        .feed = w->t->stage->test->feed,
-        .source = w->t->stage->test->source,
+        .feed = w->t->run.stage->test->feed,
+        .source = w->t->run.stage->test->source,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
         .noutputs = w->noutputs,
         .name = w->name,
@@ -190,20 +190,20 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
 {
     struct writer w = {.t = t, .watch = dnn_trainer_watch(t)};
     const struct dnn_stage_watch watch = {keep_outputs, gather_batch, stop_asked, &w};
-    bool evaluated = t->stage->test == &t->stage->eval && t->eval != NULL;
+    bool evaluated = t->run.stage->test == &t->run.stage->eval && t->run.eval != NULL;
     double loss = 0;
 
     *n = 0;
-    if (t->stage->test == NULL) return 0;
-    if (evaluated) dnn_trainer_pictures_start(t);
+    if (t->run.stage->test == NULL) return 0;
+    if (evaluated) dnn_trainer_pictures_start(&t->log.pictures);
     if (!evaluated) w.watch.seen = NULL;
-    int rc = dnn_comm_agree(t->comm, open_writer(&w, number, err), err);
+    int rc = dnn_comm_agree(t->run.comm, open_writer(&w, number, err), err);
     if (rc == 0)
-        rc = dnn_stage_run(t->stage, t->stage->test, evaluated ? t->eval : NULL, &watch, 0,
+        rc = dnn_stage_run(t->run.stage, t->run.stage->test, evaluated ? t->run.eval : NULL, &watch, 0,
                            &loss, err);
     if (rc == 0 && evaluated) {
-        dnn_trainer_values(t, loss, value, n);
-        rc = dnn_trainer_pictures_end(t, err);
+        dnn_trainer_values(&t->run, loss, value, n);
+        rc = dnn_trainer_pictures_end(&t->log.pictures, err);
     }
     if (rc == 0 && w.out != NULL) {
         rc = dnn_outputs_commit(w.out, err);
@@ -215,23 +215,23 @@ int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
     dnn_free(w.own);
     dnn_free(w.shape);
     dnn_free(w.name);
-    return dnn_comm_agree(t->comm, rc, err);
+    return dnn_comm_agree(t->run.comm, rc, err);
 }
 
 /* ---- weights ---- */
 
 int dnn_trainer_load_newest(struct dnn_trainer *t, struct dnn_err *err)
 {
-    char *dir = dnn_trainer_ckpt_dir(t), *found = NULL;
-    int64_t exists = t->root && access(dir, F_OK) == 0 &&
+    char *dir = dnn_trainer_ckpt_dir(&t->run), *found = NULL;
+    int64_t exists = t->run.root && access(dir, F_OK) == 0 &&
                      dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
-    int rc = dnn_comm_bcast(t->comm, "search for a checkpoint", &exists, sizeof exists,
+    int rc = dnn_comm_bcast(t->run.comm, "search for a checkpoint", &exists, sizeof exists,
                             0, err);
 
     dnn_free(found);
     if (rc == 0 && exists != 0)
-        rc = dnn_load_weights(dnn_replica_model(t->stage->replica), t->comm, dir, err);
-    else if (rc == 0 && t->root)
+        rc = dnn_load_weights(dnn_replica_model(t->run.stage->replica), t->run.comm, dir, err);
+    else if (rc == 0 && t->run.root)
         dnn_log(
             DNN_WARN, "train",
             "the network is not trained: checkpoints.load is not set, and there is no "
@@ -253,8 +253,8 @@ static void log_values(const struct dnn_trainer *t, const struct train_value *va
         if (value[i].main)
             dnn_buf_add(&text, ", %s %.6g", value[i].name, value[i].value);
     dnn_log(DNN_INFO, "train", "test: %" PRId64 " samples in %s%s",
-            dnn_feed_count(t->stage->eval.feed),
-            dnn_text_seconds(took, sizeof took, dnn_clock_now() - t->began),
+            dnn_feed_count(t->run.stage->eval.feed),
+            dnn_text_seconds(took, sizeof took, dnn_clock_now() - t->at.began),
             text.text == NULL ? "" : text.text);
     dnn_buf_free(&text);
 }
@@ -264,9 +264,9 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
                   struct dnn_err *err)
 {
     struct dnn_buf text = {0};
-    char *path = dnn_format("%s/test.json", dnn_config_dir(t->config));
+    char *path = dnn_format("%s/test.json", dnn_config_dir(t->run.config));
 
-    dnn_buf_add(&text, "{\"samples\": %" PRId64, dnn_feed_count(t->stage->eval.feed));
+    dnn_buf_add(&text, "{\"samples\": %" PRId64, dnn_feed_count(t->run.stage->eval.feed));
     for (int i = 0; i < n; i++) {
         const char *name = value[i].name;
 
@@ -283,19 +283,19 @@ static int record(struct dnn_trainer *t, const struct train_value *value, int n,
     dnn_buf_free(&text);
     dnn_free(path);
     if (rc == 0) log_values(t, value, n);
-    return rc == 0 ? dnn_trainer_log_test(t, value, n, err) : rc;
+    return rc == 0 ? dnn_trainer_log_test(&t->log, value, n, err) : rc;
 }
 
 int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err)
 {
-    const struct dnn_config_data *d = t->config->data;
+    const struct dnn_config_data *d = t->run.config->data;
     struct train_value value[TRAIN_VALUES];
     int n = 0;
 
-    if (t->stage->mode == DNN_CONFIG_INFER || d->test_output_path != NULL ||
+    if (t->run.stage->mode == DNN_CONFIG_INFER || d->test_output_path != NULL ||
         d->hdf5_outfile != NULL)
         DNN_TRY(dnn_trainer_outputs(t, 1, value, &n, err));
     else
         DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
-    return dnn_comm_agree(t->comm, t->root ? record(t, value, n, err) : 0, err);
+    return dnn_comm_agree(t->run.comm, t->run.root ? record(t, value, n, err) : 0, err);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/stop.h"
 
 #include <inttypes.h>
@@ -14,65 +15,61 @@
 #include <stdio.h>
 #include <string.h>
 
+/* L-BFGS has no learning rate. */
 static double rate_now(const struct dnn_trainer *t)
 {
-    int64_t per = dnn_feed_batches(t->stage->train.feed);
-    const struct dnn_schedule_at at = {.step = t->at.step,
-                                       .epoch = t->at.epoch,
-                                       .per_epoch = per,
-                                       .total = per * t->config->num_epochs,
-                                       .ranks = dnn_comm_size(t->comm)};
+    return t->hessian != NULL ? NAN : dnn_trainer_rate(&t->monitor);
+}
 
-    if (t->hessian != NULL) return NAN; /* L-BFGS has no learning rate */
-    return dnn_schedule_rate(t->config->schedule, &t->memory, t->config->optimizer.rate,
-                             &at);
+/* Compute the update of a batch; NULL: this rank has failed. */
+static int update(struct dnn_trainer *t, const struct dnn_replica_batch *batch,
+                  struct dnn_replica_step *s, enum train_action *action,
+                  struct dnn_err *err)
+{
+    enum train_action due = t->run.root ? dnn_trainer_action(&t->ckpt) : TRAIN_CONTINUE;
+    double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
+                       due == TRAIN_SAVE};
+
+    if (t->hessian != NULL)
+        DNN_TRY(dnn_hessian_batch(t->hessian, batch, s, extra, 2, err));
+    else
+        DNN_TRY(dnn_replica_run(t->run.stage->replica, batch, s, extra, 2, err));
+    *action = extra[0] > 0 ? TRAIN_STOP : extra[1] > 0 ? TRAIN_SAVE : TRAIN_CONTINUE;
+    return 0;
 }
 
 /* One update.  *action: the next action, the same on all ranks. */
 static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err *err)
 {
+    const struct dnn_config *config = t->run.config;
     const struct dnn_batch *batch;
     struct dnn_replica_batch mine;
-    double waited, began = dnn_clock_now();
+    double began = dnn_clock_now();
     struct dnn_replica_step s = {.rate = rate_now(t),
-                                 .seed = (uint64_t)t->config->seed,
+                                 .seed = (uint64_t)config->seed,
                                  .step = (uint64_t)t->at.step,
-                                 .clip_norm = t->config->clip_norm,
-                                 .clip_value = t->config->clip_value};
+                                 .clip_norm = config->clip_norm,
+                                 .clip_value = config->clip_value};
 
     /* All ranks agree in this step on an error since the last one. */
     int rc = t->pending.code;
     if (rc < 0) *err = t->pending;
-    if (rc == 0) rc = dnn_feed_next(t->stage->train.feed, &batch, NULL, err);
-    if (rc == 0) dnn_stage_batch(&t->stage->train, batch, &mine);
-    waited = dnn_clock_now() - began;
-    enum train_action due = t->root ? dnn_trainer_action(t) : TRAIN_CONTINUE;
-    double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
-                       due == TRAIN_SAVE};
-    const struct dnn_replica_batch *ours = rc == 0 ? &mine : NULL;
-    if (t->hessian != NULL)
-        DNN_TRY(dnn_hessian_batch(t, ours, &s, extra, 2, err));
-    else
-        DNN_TRY(dnn_replica_run(t->stage->replica, ours, &s, extra, 2, err));
-    *action = extra[0] > 0 ? TRAIN_STOP : extra[1] > 0 ? TRAIN_SAVE : TRAIN_CONTINUE;
-    t->at.step++;
-    t->at.batch++;
-    dnn_trainer_ema_step(t);
-    t->sum.loss += s.loss * (double)batch->total;
-    t->sum.samples += (double)batch->total;
-    t->sum.norm += s.grad_norm;
-    t->sum.steps++;
-    double took = dnn_clock_now() - began;
-    if (took > t->step_time) t->step_time = took;
+    if (rc == 0) rc = dnn_feed_next(t->run.stage->train.feed, &batch, NULL, err);
+    if (rc == 0) dnn_stage_batch(&t->run.stage->train, batch, &mine);
+    double waited = dnn_clock_now() - began;
+    DNN_TRY(update(t, rc == 0 ? &mine : NULL, &s, action, err));
+    dnn_trainer_progress_add(&t->at, (double)batch->total, &s);
+    dnn_trainer_ema_step(&t->ema, t->at.step);
     const struct train_timing timing = {.data = waited,
                                         .compute = s.compute,
                                         .comm = s.comm,
                                         .straggler =
                                             isfinite(s.straggler) ? s.straggler : 0,
-                                        .all = took,
+                                        .all = dnn_clock_now() - began,
                                         .samples = (double)batch->total,
                                         .steps = 1};
-    dnn_trainer_log_step(t, &s, &timing, &t->pending);
+    t->ckpt.step_time = fmax(t->ckpt.step_time, timing.all);
+    dnn_trainer_log_step(&t->log, &s, &timing, &t->pending);
     return 0;
 }
 
@@ -81,36 +78,26 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
 static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *err)
 {
     struct train_value value[TRAIN_VALUES];
-    struct dnn_named named[TRAIN_VALUES + 1];
-    double rate = rate_now(t);
-    bool ended = false, unused;
+    struct dnn_comm *comm = t->run.comm;
+    double rate = rate_now(t), loss;
     int n = 0;
 
     DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
     if (t->pending.code < 0) *err = t->pending;
-    DNN_TRY(dnn_comm_agree(t->comm, t->pending.code, err));
-    named[0] = (struct dnn_named){"loss", t->sum.loss / t->sum.samples};
-    for (int i = 0; i < n; i++)
-        named[i + 1] = (struct dnn_named){value[i].name, value[i].value};
+    DNN_TRY(dnn_comm_agree(comm, t->pending.code, err));
     t->at.epoch++;
     t->at.batch = 0;
-    DNN_TRY(
-        dnn_comm_agree(t->comm, dnn_trainer_log_epoch(t, value, n, rate, err), err));
-    t->sum.loss = t->sum.samples = t->sum.norm = t->sum.steps = 0;
-    DNN_TRY(dnn_schedule_epoch(t->config->schedule, &t->memory, n + 1, named, err));
-    stop[0] = '\0';
-    DNN_TRY(dnn_trainer_update_best(t, n + 1, named, err));
-    if (t->config->early != NULL)
-        DNN_TRY(dnn_stopping_epoch(t->config->early, &t->early, t->at.epoch, n + 1,
-                                   named, &ended, &unused, stop, err));
-    if (!ended && t->config->goal != NULL)
-        DNN_TRY(dnn_stopping_epoch(t->config->goal, &t->goal, t->at.epoch, n + 1, named,
-                                   &ended, &unused, stop, err));
-    if (ended)
-        dnn_trainer_end(t);
-    else
-        stop[0] = '\0';
-    return 0;
+    int rc = dnn_trainer_log_epoch(&t->log, value, n, rate, err);
+    DNN_TRY(dnn_comm_agree(comm, rc, err));
+    loss = t->at.loss / t->at.samples;
+    dnn_trainer_progress_clear(&t->at);
+    return dnn_trainer_monitor_epoch(&t->monitor, loss, n, value, stop, err);
+}
+
+static int save(struct dnn_trainer *t, bool best, struct dnn_err *err)
+{
+    dnn_hessian_use_best(t->hessian);
+    return dnn_trainer_save(&t->ckpt, best, err);
 }
 
 static int stopped(struct dnn_trainer *t, struct dnn_err *err)
@@ -118,11 +105,11 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
     int64_t asked = dnn_stop_requested();
 
     /* Another rank may have got the signal. */
-    DNN_TRY(dnn_comm_allreduce(t->comm, "signals", &asked, 1, DNN_COMM_I64,
+    DNN_TRY(dnn_comm_allreduce(t->run.comm, "signals", &asked, 1, DNN_COMM_I64,
                                DNN_COMM_MAX, err));
     int number = (int)asked;
-    DNN_TRY(dnn_trainer_save(t, false, err));
-    if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
+    DNN_TRY(save(t, false, err));
+    DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
     dnn_fail(err, DNN_ESTOP,
              "stopped %s%s after %" PRId64 " steps, checkpoint saved; run the same "
              "command again to resume",
@@ -134,19 +121,19 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
 
 static int epochs(struct dnn_trainer *t, struct dnn_err *err)
 {
-    int64_t batches = dnn_feed_batches(t->stage->train.feed);
+    int64_t batches = dnn_feed_batches(t->run.stage->train.feed);
     int64_t order =
         t->hessian == NULL ? t->at.epoch : 0; /* the same order in each epoch */
-    struct train_outcome outcome = {.why = dnn_hessian_resumed(t)};
+    struct train_outcome outcome = {.why = dnn_hessian_resumed(t->hessian)};
     char why[256] = "";
 
     if (outcome.why != NULL) snprintf(why, sizeof why, "%s", outcome.why);
     /* A resumed run may have been stopped between the last batch and the end of its
      * epoch. */
-    DNN_TRY(dnn_feed_start(t->stage->train.feed, order + t->at.batch / batches,
+    DNN_TRY(dnn_feed_start(t->run.stage->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
-    while (t->at.epoch < t->config->num_epochs && why[0] == '\0' &&
-           !dnn_trainer_ended(t)) {
+    while (t->at.epoch < t->run.config->num_epochs && why[0] == '\0' &&
+           !dnn_trainer_ended(&t->monitor)) {
         enum train_action action = TRAIN_CONTINUE;
 
         while (t->at.batch < batches) {
@@ -155,19 +142,19 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
             /* After the last batch the checkpoint is saved when the epoch is logged, so
              * that a resumed run does not log it twice. */
             if (action == TRAIN_SAVE && t->at.batch < batches)
-                DNN_TRY(dnn_trainer_save(t, false, err));
+                DNN_TRY(save(t, false, err));
         }
-        DNN_TRY(dnn_hessian_next(t, &outcome, err));
+        DNN_TRY(dnn_hessian_next(t->hessian, &outcome, err));
         int rc = outcome.epoch ? finish_epoch(t, why, err) : 0;
         if (rc == DNN_ESTOP) return stopped(t, err);
         if (rc < 0) return rc;
         if (outcome.why != NULL && why[0] == '\0')
             snprintf(why, sizeof why, "%s", outcome.why);
         if (action == TRAIN_SAVE || why[0] != '\0' ||
-            (outcome.epoch && (t->is_best || dnn_trainer_epoch_due(t))))
-            DNN_TRY(dnn_trainer_save(t, outcome.epoch && t->is_best, err));
+            (outcome.epoch && (t->monitor.is_best || dnn_trainer_epoch_due(&t->ckpt))))
+            DNN_TRY(save(t, outcome.epoch && t->monitor.is_best, err));
     }
-    if (why[0] != '\0' && t->root) dnn_log(DNN_INFO, "train", "%s", why);
+    if (why[0] != '\0' && t->run.root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
 }
 
@@ -176,34 +163,38 @@ static int run(struct dnn_trainer *t, struct dnn_err *err)
     struct train_value value[TRAIN_VALUES];
     int n;
 
-    DNN_TRY(dnn_comm_agree(t->comm, dnn_trainer_open(t, err), err));
-    t->began = t->last_ckpt = dnn_clock_now();
-    if (t->stage->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
+    DNN_TRY(dnn_comm_agree(t->run.comm, dnn_trainer_open(t, err), err));
+    t->at.began = t->ckpt.last = dnn_clock_now();
+    if (t->run.stage->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
     DNN_TRY(epochs(t, err));
-    if (t->ckpts != NULL) DNN_TRY(dnn_ckpt_wait(t->ckpts, err));
-    DNN_TRY(dnn_trainer_restore_best(t, err));
-    dnn_trainer_ema_use(t, true);
-    DNN_TRY(dnn_trainer_write_model(t, err));
+    DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
+    DNN_TRY(dnn_trainer_restore_best(&t->ckpt, err));
+    dnn_trainer_ema_use(&t->ema, true);
+    DNN_TRY(dnn_trainer_write_model(&t->run, &t->log.record, t->ema.in_use, err));
     DNN_TRY(dnn_trainer_outputs(t, t->at.epoch, value, &n, err));
-    return dnn_comm_agree(t->comm, dnn_trainer_log_end(t, err), err);
+    return dnn_comm_agree(t->run.comm, dnn_trainer_log_end(&t->log, err), err);
 }
 
 int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err)
 {
-    struct dnn_trainer t = {.config = config,
-                            .opts = opts,
-                            .session = session,
-                            .comm = session->comm,
-                            .root = dnn_comm_rank(session->comm) == 0};
+    struct dnn_trainer t = {
+        .run = {.config = config,
+                .opts = opts,
+                .session = session,
+                .comm = session->comm,
+                .root = dnn_comm_rank(session->comm) == 0}
+    };
+    char *ckpts = dnn_trainer_ckpt_dir(&t.run);
 
     int rc = run(&t, err);
-    dnn_trainer_log_finish(&t, rc, err);
+    dnn_trainer_log_finish(&t.log, ckpts, rc, err);
+    dnn_free(ckpts);
     /* The error occurred within a step and on this rank only: the other ranks wait for
      * this one in the step, so no other collective call is possible. */
-    if (rc < 0 && !err->everywhere && dnn_comm_size(t.comm) > 1) {
+    if (rc < 0 && !err->everywhere && dnn_comm_size(session->comm) > 1) {
         dnn_log_all(DNN_ERROR, "train", "%s", err->text);
-        dnn_comm_abort(t.comm, rc);
+        dnn_comm_abort(session->comm, rc);
     }
     dnn_trainer_close(&t);
     return rc;

@@ -43,10 +43,4 @@ int dnn_h5_list_numbered(struct dnn_weights *w, struct dnn_err *err);
  * of w->memory. */
 int dnn_h5_check_heaps(const struct dnn_weights *w, size_t len, struct dnn_err *err);
 
-/* Read the weights file in a .keras archive into memory; *out: free(). */
-int dnn_h5_unpack(const char *archive, void **out, size_t *len, struct dnn_err *err);
-/* Write a .keras archive with this weights file. */
-int dnn_h5_pack(const char *path, const struct dnn_weights_about *about,
-                const void *weights, size_t len, struct dnn_err *err);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "weights/weights_impl.h"
 
+#include "archive/archive.h"
 #include "base/mem.h"
 
 #include <errno.h>
@@ -79,7 +80,14 @@ static herr_t nothing(void *memory)
 static int use_memory(hid_t fapl, struct dnn_weights *w, size_t *len,
                       struct dnn_err *err)
 {
-    DNN_TRY(dnn_h5_unpack(w->path, &w->memory, len, err));
+    char *bytes = NULL;
+
+    DNN_TRY(
+        dnn_archive_read(w->path, DNN_WEIGHTS_MEMBER, SIZE_MAX / 2, &bytes, len, err));
+    if (bytes == NULL)
+        return dnn_fail(err, DNN_EDATA, "%s: there is no " DNN_WEIGHTS_MEMBER " in it",
+                        w->path);
+    w->memory = bytes;
     H5FD_file_image_callbacks_t calls = {image_malloc, image_memcpy, image_realloc,
                                          image_free,   same,         nothing,
                                          w->memory};
@@ -228,12 +236,20 @@ int dnn_weights_get(struct dnn_weights *file, int i, enum dnn_dtype dtype, void 
     return dnn_weights_open(file->path, NULL, err);
 }
 
-int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order,
-                     const struct dnn_weights_about *about, dnn_weights_source *source,
-                     void *arg, struct dnn_err *err)
+int dnn_weights_image(const char *path, const struct dnn_prog *prog,
+                      const struct dnn_weights_order *order, const char *scaling,
+                      dnn_weights_source *source, void *arg, char **out, size_t *len,
+                      struct dnn_err *err)
 {
-    (void)prog, (void)order, (void)about, (void)source, (void)arg;
+    (void)prog, (void)order, (void)scaling, (void)source, (void)arg;
+    (void)out, (void)len;
     return dnn_weights_open(path, NULL, err);
+}
+
+int dnn_weights_save(const char *path, const struct dnn_prog *prog,
+                     const struct dnn_weights_order *order, const char *scaling,
+                     dnn_weights_source *source, void *arg, struct dnn_err *err)
+{
+    return dnn_weights_image(path, prog, order, scaling, source, arg, NULL, NULL, err);
 }
 #endif

@@ -23,7 +23,7 @@ struct save {
     const char *path;
     const struct dnn_prog *prog;
     const struct dnn_weights_order *order;
-    const struct dnn_weights_about *about;
+    const char *scaling;
     dnn_weights_source *source;
     void *arg;
     struct dnn_arena *arena;
@@ -299,32 +299,29 @@ static bool ends_with(const char *path, const char *end)
     return n > k && strcmp(path + n - k, end) == 0;
 }
 
-static int write_out(const struct save *s, struct dnn_err *err)
+/* Copy the file out of HDF5's memory. */
+static int take(const struct save *s, char **out, size_t *len, struct dnn_err *err)
 {
-    ssize_t len = H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0
-                      ? -1
-                      : H5Fget_file_image(s->file, NULL, 0);
+    ssize_t size = H5Fflush(s->file, H5F_SCOPE_GLOBAL) < 0
+                       ? -1
+                       : H5Fget_file_image(s->file, NULL, 0);
 
-    if (len < 0) return fail(s, "HDF5 cannot write the file", err);
-    char *bytes = malloc((size_t)len + 1);
-    int rc = 0;
+    if (size < 0) return fail(s, "HDF5 cannot write the file", err);
+    char *bytes = malloc((size_t)size + 1);
     if (bytes == NULL)
-        rc = dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zd bytes to write", s->path,
-                      len);
-    else if (H5Fget_file_image(s->file, bytes, (size_t)len) != len)
-        rc = fail(s, "HDF5 cannot write the file", err);
-    else if (ends_with(s->path, ".keras"))
-        rc = dnn_h5_pack(s->path, s->about, bytes, (size_t)len, err);
-    else
-        rc = dnn_file_write(s->path, bytes, (size_t)len, err);
-    free(bytes);
-    return rc;
+        return dnn_fail(err, DNN_ENOMEM, "%s: no memory for %zd bytes to write",
+                        s->path, size);
+    if (H5Fget_file_image(s->file, bytes, (size_t)size) != size) {
+        free(bytes);
+        return fail(s, "HDF5 cannot write the file", err);
+    }
+    *out = bytes;
+    *len = (size_t)size;
+    return 0;
 }
 
-static int save_all(struct save *s, struct dnn_err *err)
+static int make(struct save *s, char **out, size_t *len, struct dnn_err *err)
 {
-    bool numbered = ends_with(s->path, ".weights.h5") || ends_with(s->path, ".keras");
-    const char *scaling = s->about == NULL ? NULL : s->about->scaling;
     size_t total = 0, bytes = 0;
 
     for (int k = 0; k < s->nvalues; k++)
@@ -337,23 +334,25 @@ static int save_all(struct save *s, struct dnn_err *err)
     dnn_free(name);
     int rc = s->file < 0 ? fail(s, "HDF5 cannot make a file in memory", err) : 0;
     H5Pclose(fapl);
-    if (rc == 0) rc = numbered ? save_numbered(s, err) : save_named(s, err);
-    if (rc == 0 && scaling != NULL && strlen(scaling) <= ATTRIBUTE)
-        rc = put_texts(s, s->file, "dnn_toolkit", -1, &scaling, err);
-    if (rc == 0) rc = write_out(s, err);
+    if (rc == 0)
+        rc = ends_with(s->path, ".weights.h5") ? save_numbered(s, err)
+                                               : save_named(s, err);
+    if (rc == 0 && s->scaling != NULL && strlen(s->scaling) <= ATTRIBUTE)
+        rc = put_texts(s, s->file, "dnn_toolkit", -1, &s->scaling, err);
+    if (rc == 0) rc = take(s, out, len, err);
     if (s->file >= 0) H5Fclose(s->file);
     return rc;
 }
 
-int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order,
-                     const struct dnn_weights_about *about, dnn_weights_source *source,
-                     void *arg, struct dnn_err *err)
+int dnn_weights_image(const char *path, const struct dnn_prog *prog,
+                      const struct dnn_weights_order *order, const char *scaling,
+                      dnn_weights_source *source, void *arg, char **out, size_t *len,
+                      struct dnn_err *err)
 {
     struct save s = {.path = path,
                      .prog = prog,
                      .order = order,
-                     .about = about,
+                     .scaling = scaling,
                      .source = source,
                      .arg = arg};
 
@@ -366,12 +365,26 @@ int dnn_weights_save(const char *path, const struct dnn_prog *prog,
     s.plain = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_obj_track_times(s.plain, false);
     int rc = find_owners(&s, err);
-    if (rc == 0) rc = save_all(&s, err);
+    if (rc == 0) rc = make(&s, out, len, err);
     H5Pclose(s.groups);
     H5Pclose(s.plain);
     dnn_free(s.value);
     dnn_free(s.owner);
     dnn_arena_free(s.arena);
+    return rc;
+}
+
+int dnn_weights_save(const char *path, const struct dnn_prog *prog,
+                     const struct dnn_weights_order *order, const char *scaling,
+                     dnn_weights_source *source, void *arg, struct dnn_err *err)
+{
+    char *bytes = NULL;
+    size_t len = 0;
+
+    DNN_TRY(
+        dnn_weights_image(path, prog, order, scaling, source, arg, &bytes, &len, err));
+    int rc = dnn_file_write(path, bytes, len, err);
+    free(bytes);
     return rc;
 }
 #endif

@@ -18,6 +18,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The weights file in a .keras archive. */
+#define DNN_WEIGHTS_MEMBER "model.weights.h5"
+
 enum {
     DNN_WEIGHTS_ARRAYS = 1 << 18, /* in a file */
     DNN_WEIGHTS_DEPTH = 64        /* nested groups */
@@ -92,21 +95,20 @@ void dnn_weights_print(const struct dnn_weights_match *match, FILE *where);
 /* Copy the elements of a program's value, in its type, to the memory to. */
 typedef int dnn_weights_source(void *arg, int value, void *to, struct dnn_err *err);
 
-/* What a file contains in addition to weights; both are JSON, NULL: nothing. */
-struct dnn_weights_about {
-    const char *network; /* .keras: as Keras 3 writes it                           */
-    const char *scaling; /* how the inputs were scaled: "dnn_toolkit" in .keras's
-                            metadata.json, and an attribute of this name in .h5    */
-};
-
-/* Write all weights and states.  Keras 3: a path that ends in ".weights.h5" is for its
- * load_weights(), one that ends in ".keras" for its load_model() and needs
- * about->network.  Others are files of Keras 2, which the load_weights() of every
- * Keras reads, also by name.  about may be NULL.  The file is replaced
- * atomically (base/file.h).  Equal values give equal bytes. */
+/* Write all weights and states.  A path that ends in ".weights.h5" is for the
+ * load_weights() of Keras 3.  Others are files of Keras 2, which the load_weights() of
+ * every Keras reads, also by name.  scaling: how the inputs were scaled, JSON, which
+ * becomes the attribute "dnn_toolkit"; or NULL.  The file is replaced atomically
+ * (base/file.h).  Equal values give equal bytes. */
 int dnn_weights_save(const char *path, const struct dnn_prog *prog,
-                     const struct dnn_weights_order *order,
-                     const struct dnn_weights_about *about, dnn_weights_source *source,
-                     void *arg, struct dnn_err *err);
+                     const struct dnn_weights_order *order, const char *scaling,
+                     dnn_weights_source *source, void *arg, struct dnn_err *err);
+
+/* The same in memory; path is only used in messages and for the format.  The caller
+ * owns *out: free(). */
+int dnn_weights_image(const char *path, const struct dnn_prog *prog,
+                      const struct dnn_weights_order *order, const char *scaling,
+                      dnn_weights_source *source, void *arg, char **out, size_t *len,
+                      struct dnn_err *err);
 
 #endif

@@ -31,7 +31,7 @@ guarded dnn-prepare -q prepare.json || exit 1
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
+        grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # tuned N: autotuning was logged N times
 tuned() {

@@ -80,7 +80,7 @@ cat > kinds.json << EOF2
 EOF2
 # weights DIR: print checksums of the arrays of its checkpoint
 weights() {
-    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp')" | grep -v 'run/sums\|^checkpoint\|ckpt-'
+    dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp')" | grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # With groups, oneDNN sums weight gradients over its threads: then all threads compute together.
 grep -v 'Depthwise\|groups' kinds.json > alone.json

@@ -62,7 +62,7 @@ train: report: run/report.html
 train: pictures: run/pictures
 END
 ))"
-result "and the trained network" "$(has err 'saved the network: run/model.json, run/model.weights.h5, run/model.keras$')"
+result "and the trained network" "$(has err 'saved the network: run/model.json, run/model.weights.h5, run/model.keras, run/model.dnn$')"
 result "the other two epochs" "$(train 0 --set dir=run; has err 'resuming from the checkpoint of step 6')"
 
 # columns FILE: a row per line, of the named columns

@@ -59,7 +59,7 @@ prints() {
 # last DIR: loss and metrics of the validation after the last epoch
 last() { tail -n 1 "$1/metrics.csv" | cut -d , -f "$(head -n 1 "$1/metrics.csv" | tr , '\n' | grep -n '^val_loss' | cut -d : -f 1)"-; }
 
-result "a network is trained" "$(train 0 dense.json one; prints 'saved the network: one/model.json, one/model.weights.h5, one/model.keras')"
+result "a network is trained" "$(train 0 dense.json one; prints 'saved the network: one/model.json, one/model.weights.h5, one/model.keras, one/model.dnn')"
 result "another run with its two files has the same metrics" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5
     prints 'train: one/model.weights.h5: 4 of 4 weights, by name'

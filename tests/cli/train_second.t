@@ -41,7 +41,7 @@ train() {
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
+        grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # column DIR NAME: print a column of metrics.csv
 column() {
@@ -54,7 +54,7 @@ result "the loss decreases in each epoch" "$(
     column one loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
         END { if (NR != 12) print NR " epochs" }')"
 sums one > want
-result "its state is saved" "$(for a in state vectors point sum ended; do
+result "its state is saved" "$(for a in iterations vectors point sum low/slope ended; do
     grep -q "hessian/$a" want || echo "no hessian/$a"; done)"
 
 # Adam gets as many passes over the samples as L-BFGS had evaluations, with several rates.

@@ -108,6 +108,6 @@ result "all are damaged: it starts from the beginning, with a warning" "$(
     [ "$(find all/checkpoints -name '*.damaged' | wc -l)" = "$n" ] || ls all/checkpoints
     sums all/checkpoints | diff want -)"
 result "a checkpoint of another network" "$(
-    train 4 'the network, its optimizer or "ema" has changed; set it back, or start a new run with another "dir" or checkpoints.resume false: undisturbed/checkpoints/ckpt-000000300.bp: does not match this run: conv/kernel is .*; and [0-9]+ more' undisturbed --set layers.config.layers[0].config.filters=7
+    train 4 'if the network, its optimizer or "ema" has changed, set it back; or start a new run with another "dir" or checkpoints.resume false: undisturbed/checkpoints/ckpt-000000300.bp: does not match this run: conv/kernel is .*; and [0-9]+ more' undisturbed --set layers.config.layers[0].config.filters=7
     sums undisturbed/checkpoints | diff want -)"
 finish

@@ -40,7 +40,7 @@ prints() {
 # sums DIR: checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
+        grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 # back DIR STEP NEW: copy DIR as if the run had been killed after this step
 back() {
@@ -155,6 +155,50 @@ result "checkpoints several times per epoch" "$(
     find parts2/checkpoints -name 'ckpt-*.bp' | sed 's/.*ckpt-0*//; s/.bp//' | sort -n | tr '\n' ' ' > a
     [ "$(cat a)" = "2 3 4 5 6 8 " ] || cat a)"
 
+# ---- checkpoints of other versions ----
+
+build=$(dirname "$(command -v dnn-train)")
+# changed HOW NAME: resume from a checkpoint that ckpt_edit has changed
+changed() {
+    rm -rf edited
+    back one 8 edited
+    "$build/tests/ckpt_edit" edited/checkpoints "$1" "$2"
+    cp -r edited/checkpoints before
+}
+# kept: the refused checkpoint is still there, unchanged
+kept() {
+    diff -r -x lock before edited/checkpoints
+    rm -r before
+}
+result "a missing field is named" "$(
+    for name in run/epoch run/plateau/wait run/early_stopping/recent; do
+        changed drop $name
+        train 4 edited
+        prints "edited/checkpoints/ckpt-000000008.bp: does not match this run: $name is missing"
+        kept
+    done)"
+result "a field of another type or size, too" "$(
+    changed real run/step
+    train 4 edited
+    prints 'ckpt-000000008.bp: does not match this run: run/step is f64 scalar, expected i64 scalar'
+    kept
+    changed short run/plateau/best
+    train 4 edited
+    prints 'ckpt-000000008.bp: does not match this run: run/plateau/best is f64 1, expected f64 8'
+    kept)"
+for n in 1 3; do
+    result "format $n is refused" "$(
+        changed format $n
+        ranks=2
+        train 3 edited
+        prints "edited/checkpoints/ckpt-000000008.bp: has checkpoint format $n; this program reads format 2: use the version that wrote it, or start a new run in another directory"
+        ranks=
+        train 3 other --set num_epochs=1 --set checkpoints.load=edited
+        prints "has checkpoint format $n; this program reads format 2"
+        kept
+        rm -rf other)"
+done
+
 # ---- settings that may change, and those that may not ----
 
 result "another seed is an error" "$(
@@ -163,7 +207,7 @@ result "another seed is an error" "$(
         'start a new run with another "dir" or checkpoints.resume false')"
 result "another network, optimizer or ema is an error" "$(
     train 4 one --set layers.base=3
-    prints 'the network, its optimizer or "ema" has changed; set it back, or start a new run with another "dir"' \
+    prints 'if the network, its optimizer or "ema" has changed, set it back; or start a new run with another "dir"' \
         'does not match this run: '
     train 4 one --set ema=0
     prints '.ema is not expected')"

@@ -29,7 +29,7 @@ EOF
 # sums DIR: print checksums of the arrays of the newest checkpoint
 sums() {
     dnn-train --verify "$(find "$1/checkpoints" -name 'ckpt-*.bp' | sort | tail -n 1)" |
-        grep -v 'run/sums\|^checkpoint\|ckpt-'
+        grep -v 'run/seconds\|run/bucket\|^checkpoint\|ckpt-'
 }
 
 # logged ID TEXT: prints an error if the log of the job has no such line

@@ -3,7 +3,8 @@
  *
  * Inputs are DIR/input_0.f32 and so on, raw numbers; if there are none, random ones are
  * written.  Without WEIGHTS, weights and moving statistics are random, and the network
- * is written to DIR as by dnn-train: model.json, model.weights.h5 and model.keras.
+ * is written to DIR as by dnn-train: model.dnn, model.json, model.weights.h5 and
+ * model.keras.
  * Outputs are written to DIR/output_0.f32 and so on.  One rank, one thread.
  *
  * SPDX-License-Identifier: Apache-2.0
@@ -13,7 +14,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "engine/model.h"
-#include "weights/weights.h"
+#include "package/package.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,6 +80,27 @@ static int load(struct dnn_model *m, const char *path, struct dnn_err *err)
     return rc;
 }
 
+/* Write the network; its inputs are described by their shapes only. */
+static int save(struct dnn_model *m, const char *dir, struct dnn_err *err)
+{
+    const struct dnn_graph *g = m->graph;
+    struct dnn_package_input *in = dnn_alloc((size_t)g->ninputs * sizeof *in);
+    const struct dnn_package_info info = {
+        .inputs = {.count = g->ninputs, .objects = in}
+    };
+
+    for (int i = 0; i < g->ninputs; i++) {
+        const struct dnn_graph_node *node = &g->node[g->input[i]];
+
+        in[i].name = node->name;
+        in[i].shape =
+            (struct dnn_list){.count = node->out.ndim - 1, .ints = node->out.dim + 1};
+    }
+    int rc = dnn_model_save(m, dir, "", NULL, &info, err);
+    dnn_free(in);
+    return rc;
+}
+
 static int put_input(struct dnn_model *m, int i, const char *dir, struct dnn_err *err)
 {
     size_t len = (size_t)count(m, m->input[i]) * sizeof(float), have = 0;
@@ -129,7 +151,7 @@ static int work(const char *net, const char *dir, const char *weights,
     DNN_TRY(dnn_model_start(m, err));
     DNN_TRY(dnn_exec_init(m->exec, 1, err));
     DNN_TRY(weights == NULL ? shake(m, err) : load(m, weights, err));
-    if (weights == NULL) DNN_TRY(dnn_model_save(m, dir, "", NULL, err));
+    if (weights == NULL) DNN_TRY(save(m, dir, err));
     for (int i = 0; i < m->ninputs; i++)
         DNN_TRY(put_input(m, i, dir, err));
     DNN_TRY(dnn_model_run(m, 0, NULL, err));

@@ -9,7 +9,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "ckpt/ckpt.h"
+#include "bp/bp.h"
+#include "ckpt/ckpt_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,25 @@ static inline bool made_is(int n, const struct dnn_ckpt_array *a, int64_t step)
         for (size_t k = 0, all = made_bytes(&a[i]); k < all; k++)
             if (((unsigned char *)a[i].data)[k] != made_byte(step, i, k)) return false;
     return true;
+}
+
+/* Write a complete checkpoint of another format. */
+static inline int made_format(const char *path, int format, struct dnn_err *err)
+{
+    char *table = dnn_format("dnn-checkpoint %d\nmore to come\n", format), sum[17];
+    const struct dnn_shape one = {.ndim = 1, .dim = {1}};
+    struct dnn_bp *bp = NULL;
+    int var;
+
+    snprintf(sum, sizeof sum, "%016llx",
+             (unsigned long long)dnn_ckpt_table_sum(table, ""));
+    DNN_TRY(dnn_bp_create(NULL, path, NULL, &bp, err));
+    DNN_TRY(dnn_bp_define(bp, "x", DNN_U8, &one, true, &var, err));
+    DNN_TRY(dnn_bp_put(bp, var, 0, 1, "x", err));
+    DNN_TRY(dnn_bp_attr_text(bp, "ckpt/table", table, err));
+    DNN_TRY(dnn_bp_attr_text(bp, "ckpt/sum", sum, err));
+    dnn_free(table);
+    return dnn_bp_finish(bp, err);
 }
 
 #endif

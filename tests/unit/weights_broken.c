@@ -69,7 +69,7 @@ static void strangers(void)
     ok(strncmp(err.text + len, why, strlen(why)) == 0, "and why: %s", err.text + len);
 #else
     is_refused(DNN_ECONFIG,
-               ": .keras archives need libzip, which this was built without",
+               ": zip archives need libzip, which this was built without",
                "an archive");
 #endif
     unlink(path);

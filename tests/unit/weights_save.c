@@ -174,31 +174,6 @@ static void round_trips(void)
     }
 }
 
-static void archives(void)
-{
-    static const struct dnn_weights_about about = {"{\"class_name\": \"Sequential\"}",
-                                                   "{\"inputs\": {}}"};
-    char *path[2] = {dnn_format("%s/a.keras", dir), dnn_format("%s/b.keras", dir)};
-    struct dnn_prog *prog = network(DNN_F32);
-    struct dnn_err err = {0};
-    int rc = dnn_weights_save(path[0], prog, &order, &about, give, prog, &err);
-
-    if (rc == DNN_ECONFIG)
-        skip("a .keras archive", "built without libzip");
-    else {
-        ok(rc == 0 && comes_back(path[0], prog, &order), "a.keras is read again %s",
-           err.text);
-        sleep(2); /* time stamps of archives have a resolution of 2 s */
-        dnn_weights_save(path[1], prog, &order, &about, give, prog, &err);
-        ok(same_bytes(path[0], path[1]), "the same numbers give the same archive");
-    }
-    for (int i = 0; i < 2; i++) {
-        unlink(path[i]);
-        dnn_free(path[i]);
-    }
-    dnn_prog_free(prog);
-}
-
 /* More names than fit into an attribute. */
 static void long_lists(void)
 {
@@ -272,7 +247,6 @@ int main(void)
 {
     if (!ok(mkdtemp(dir) != NULL, "a directory to write to")) return done();
     round_trips();
-    archives();
     long_lists();
     refusals();
     rmdir(dir);

@@ -178,6 +178,11 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
+static const struct cpu_packed *packed(const void *state)
+{
+    return &((const struct few *)state)->packed;
+}
+
 const struct cpu_algo dnn_cpu_few = {.name = "few",
                                      .can = can,
                                      .out_pitch = 1,
@@ -185,4 +190,5 @@ const struct cpu_algo dnn_cpu_few = {.name = "few",
                                      .prepare = prepare,
                                      .run = run,
                                      .discard = dnn_free,
+                                     .packed = packed,
                                      .by_isa = true};

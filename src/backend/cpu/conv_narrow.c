@@ -303,6 +303,11 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
+static const struct cpu_packed *packed(const void *state)
+{
+    return &((const struct narrow *)state)->packed;
+}
+
 const struct cpu_algo dnn_cpu_narrow = {.name = "narrow",
                                         .can = can,
                                         .in_pitch = 1,
@@ -311,4 +316,5 @@ const struct cpu_algo dnn_cpu_narrow = {.name = "narrow",
                                         .prepare = prepare,
                                         .run = run,
                                         .discard = dnn_free,
+                                        .packed = packed,
                                         .by_isa = true};

@@ -252,6 +252,11 @@ static int prepare(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
+static const struct cpu_packed *packed(const void *state)
+{
+    return &((const struct tiles *)state)->packed;
+}
+
 const struct cpu_algo dnn_cpu_tiles = {.name = "tiles",
                                        .can = can,
                                        .in_pitch = 1,
@@ -260,4 +265,5 @@ const struct cpu_algo dnn_cpu_tiles = {.name = "tiles",
                                        .prepare = prepare,
                                        .run = run,
                                        .discard = dnn_free,
+                                       .packed = packed,
                                        .by_isa = true};

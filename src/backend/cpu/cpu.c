@@ -248,6 +248,15 @@ static bool single_threaded(const struct dnn_kernel *kernel)
     return kernel->algo == NULL || !kernel->algo->all_threads;
 }
 
+static bool packed(const struct dnn_kernel *kernel, uint64_t weights)
+{
+    const struct cpu_algo *algo = kernel->algo;
+    const struct cpu_packed *packed =
+        algo == NULL || algo->packed == NULL ? NULL : algo->packed(kernel->state);
+
+    return packed != NULL && packed->valid && packed->weights == weights;
+}
+
 static size_t deferred_bytes(const struct dnn_kernel *kernel)
 {
     const struct cpu_algo *algo = kernel->algo;
@@ -305,6 +314,7 @@ const struct dnn_backend dnn_backend_cpu = {
     .discard = discard,
     .sync = sync_dev,
     .single_threaded = single_threaded,
+    .packed = packed,
     .deferred_bytes = deferred_bytes,
     .defer = defer,
     .deferred_rows = deferred_rows,

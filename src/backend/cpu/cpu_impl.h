@@ -73,6 +73,8 @@ struct cpu_algo {
     int (*run)(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                struct dnn_err *err);
     void (*discard)(void *state);
+    /* Its packed weights, which it reads instead of input 1; NULL: none. */
+    const struct cpu_packed *(*packed)(const void *state);
     bool all_threads; /* needs all threads it was prepared for: not single_threaded() */
     const char *(*describe)(const void *state); /* NULL: the name      */
     const struct cpu_deferred *deferred;        /* NULL: not supported */

@@ -251,6 +251,7 @@ static int run(struct dnn_dev *dev, const struct cpu_call *c, void *state,
                                       .prepare = prepare,                              \
                                       .run = run,                                      \
                                       .discard = dnn_cpu_prim_discard,                 \
+                                      .packed = dnn_cpu_prim_packed,                   \
                                       .all_threads = needs_all,                        \
                                       .describe = dnn_cpu_prim_describe}
 

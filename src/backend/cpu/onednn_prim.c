@@ -16,8 +16,8 @@ struct prim {
     dnnl_memory_t memory[CPU_PRIM_ARGS], plain; /* plain: NULL: not packed           */
     dnnl_exec_arg_t args[CPU_PRIM_ARGS], reorder_args[2];
     int count;
-    bool gradient, valid; /* valid: version .weights is packed */
-    uint64_t weights;
+    bool gradient;
+    struct cpu_packed packed;
     char text[80];
 };
 
@@ -156,19 +156,22 @@ int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *sta
     struct prim *p = state;
 
     omp_set_num_threads(dev->threads);
-    if (p->pack != NULL && !p->gradient &&
-        (!p->valid || p->weights != call->now.weights)) {
+    if (p->pack != NULL && !p->gradient && cpu_pack_needed(&p->packed, call))
         CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->reorder_args),
              "packing weights");
-        p->valid = true;
-        p->weights = call->now.weights;
-    }
     CALL(dnnl_primitive_execute(p->main, dev->stream, p->count, p->args), "running");
     if (p->pack != NULL && p->gradient)
         CALL(dnnl_primitive_execute(p->pack, dev->stream, 2, p->reorder_args),
              "unpacking weights");
     CALL(dnnl_stream_wait(dev->stream), "waiting");
     return 0;
+}
+
+const struct cpu_packed *dnn_cpu_prim_packed(const void *state)
+{
+    const struct prim *p = state;
+
+    return p->pack == NULL || p->gradient ? NULL : &p->packed;
 }
 
 const char *dnn_cpu_prim_describe(const void *state)

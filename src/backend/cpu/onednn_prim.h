@@ -68,6 +68,7 @@ int dnn_cpu_prim_make(struct dnn_dev *dev, const struct cpu_plan *plan,
 int dnn_cpu_prim_run(struct dnn_dev *dev, const struct cpu_call *call, void *state,
                      struct dnn_err *err);
 void dnn_cpu_prim_discard(void *state);
+const struct cpu_packed *dnn_cpu_prim_packed(const void *state);
 const char *dnn_cpu_prim_describe(const void *state);
 
 #endif

@@ -301,6 +301,11 @@ static int prepare_square(struct dnn_dev *dev, const struct dnn_step *step,
     return 0;
 }
 
+static const struct cpu_packed *packed(const void *state)
+{
+    return &((const struct dnn_wino *)state)->packed;
+}
+
 const struct dnn_wino_isa *dnn_wino_find(void)
 {
     static const struct dnn_wino_isa *const isas[] = {
@@ -324,6 +329,7 @@ const struct dnn_wino_isa *dnn_wino_find(void)
                                       .prepare = prepares,                             \
                                       .run = run,                                      \
                                       .discard = dnn_free,                             \
+                                      .packed = packed,                                \
                                       .by_isa = true}
 
 ALGO(dnn_cpu_wino_rows, "wino 1x4", can, best_row, need, prepare);

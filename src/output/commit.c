@@ -1,0 +1,290 @@
+/* commit.c - from temporary to complete files.
+ *
+ * First all ranks check that everything is complete and flush it to disk; then a file
+ * in the temporary directory says so; then files are renamed.  After an interruption
+ * the rest is renamed, without computing anything again: a missing temporary file has
+ * its name already.  Files made from scratch are just made again.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "config.h"
+
+#include "output/output_impl.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#if DNN_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+enum { PIECE = 4 << 20 };
+
+/* ---- checks ---- */
+
+static int check_complete(const struct dnn_output *out, struct dnn_err *err)
+{
+    int64_t unit = dnn_output_missing(out), i = 0;
+    char text[DNN_OUTPUT_NAME];
+
+    if (unit < 0) return 0;
+    if (unit >= out->units_of_samples)
+        return dnn_fail(
+            err, DNN_EDATA, "%s: the input of %s for the overlay is missing",
+            out->o.dir,
+            dnn_output_text(out, unit - out->units_of_samples, text, sizeof text));
+    while (unit >= out->sample[i].first + out->sample[i].units)
+        i++;
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: part %" PRId64 " of %" PRId64 " of %s is missing", out->o.dir,
+                    unit - out->sample[i].first + 1, out->sample[i].units,
+                    dnn_output_text(out, i, text, sizeof text));
+}
+
+static int sync_file(const char *path, struct dnn_err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be opened: %s", path,
+                        strerror(errno));
+    int rc = dnn_output_sync(fd, path, err);
+    close(fd);
+    return rc;
+}
+
+/* Flush what this rank has written, and the files of its samples. */
+static int sync_mine(struct dnn_output *out, struct dnn_err *err)
+{
+    if (out->hdf5 >= 0) DNN_TRY(dnn_output_sync(out->hdf5, out->work, err));
+    if (out->scratch >= 0) DNN_TRY(dnn_output_sync(out->scratch, out->work, err));
+    for (int64_t i = out->rank; i < out->o.nsamples; i += out->size)
+        for (int p = 0; p < out->nparts; p++) {
+            if (out->part[p].place != OUTPUT_IN_FILE) continue;
+            char *path = dnn_output_temp(out, p, i);
+            int rc = sync_file(path, err);
+
+            dnn_free(path);
+            DNN_TRY(rc);
+        }
+    return 0;
+}
+
+static int mark(struct dnn_output *out, struct dnn_err *err)
+{
+    char *path = dnn_output_work(out, "committing");
+    int rc = dnn_file_write(path, "", 0, err);
+
+    dnn_free(path);
+    return rc;
+}
+
+/* ---- files of samples ---- */
+
+static int make_parent(const char *path, struct dnn_err *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL || slash == path) return 0;
+    char *dir = dnn_strndup(path, (size_t)(slash - path));
+    int rc = dnn_file_make_dirs(dir, err);
+    dnn_free(dir);
+    return rc;
+}
+
+/* Rename; from may be missing if an earlier run has renamed it. */
+static int rename_file(const struct dnn_output *out, const char *from, const char *to,
+                       struct dnn_err *err)
+{
+    if (rename(from, to) == 0 || (errno == ENOENT && out->committing)) return 0;
+    return dnn_fail(err, DNN_EIO, "%s: cannot be replaced: %s", to, strerror(errno));
+}
+
+#if DNN_HAVE_ZLIB
+static int compress_to(int from, const char *path, gzFile to, struct dnn_err *err)
+{
+    char *piece = dnn_alloc(PIECE);
+    int rc = 0;
+
+    for (int64_t at = 0; rc == 0;) {
+        ssize_t n = pread(from, piece, PIECE, at);
+
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) break;
+        if (n < 0 || gzwrite(to, piece, (unsigned)n) != n)
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be compressed: %s", path,
+                          strerror(errno));
+        at += n;
+    }
+    dnn_free(piece);
+    return rc;
+}
+
+/* Compress a file to "PATH.gz". */
+static int compress_file(const char *path, const char *compressed, struct dnn_err *err)
+{
+    int from = open(path, O_RDONLY | O_CLOEXEC), rc = 0;
+    gzFile to = from < 0 ? NULL : gzopen(compressed, "wbe");
+
+    if (to == NULL)
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be compressed: %s", path,
+                      strerror(errno));
+    else
+        rc = compress_to(from, path, to, err);
+    if (to != NULL && gzclose(to) != Z_OK && rc == 0)
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be compressed: %s", path,
+                      strerror(errno));
+    if (from >= 0) close(from);
+    return rc == 0 ? sync_file(compressed, err) : rc;
+}
+#else
+static int compress_file(const char *path, const char *compressed, struct dnn_err *err)
+{
+    (void)compressed;
+    return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without zlib", path);
+}
+#endif
+
+static int finish_gzip(const struct dnn_output *out, const char *temp,
+                       const char *final, struct dnn_err *err)
+{
+    char *compressed = dnn_format("%s.gz", temp);
+    int rc = 0;
+
+    if (access(temp, F_OK) == 0 || !out->committing) {
+        rc = compress_file(temp, compressed, err);
+        if (rc == 0) rc = rename_file(out, compressed, final, err);
+        if (rc == 0) unlink(temp);
+    }
+    dnn_free(compressed);
+    return rc;
+}
+
+static int finish_part(struct dnn_output *out, int part, int64_t sample,
+                       struct dnn_err *err)
+{
+    const struct output_part *p = &out->part[part];
+    char *final =
+        dnn_format("%s/%s", out->o.dir, out->final[sample * out->nparts + part]);
+    char *temp = dnn_output_temp(out, part, sample);
+    int rc = make_parent(final, err);
+
+    if (rc == 0 && p->place == OUTPUT_IN_SCRATCH)
+        rc = dnn_output_picture(out, part, sample, final, err);
+    else if (rc == 0 && p->format == DNN_OUTPUT_NIFTI && out->o.gzip)
+        rc = finish_gzip(out, temp, final, err);
+    else if (rc == 0)
+        rc = rename_file(out, temp, final, err);
+    dnn_free(final);
+    dnn_free(temp);
+    return rc;
+}
+
+static int finish_samples(struct dnn_output *out, struct dnn_err *err)
+{
+    for (int64_t i = out->rank; i < out->o.nsamples; i += out->size)
+        for (int p = 0; p < out->nparts; p++)
+            if (out->part[p].suffix != NULL) DNN_TRY(finish_part(out, p, i, err));
+    return 0;
+}
+
+/* ---- files for all samples ---- */
+
+static int copy_file(const char *from, const char *to, struct dnn_err *err)
+{
+    int fd = open(from, O_RDONLY | O_CLOEXEC);
+    struct dnn_file *file = NULL;
+
+    if (fd < 0)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be opened: %s", from,
+                        strerror(errno));
+    int rc = dnn_file_open(to, &file, err);
+    char *piece = dnn_alloc(PIECE);
+    for (int64_t at = 0; rc == 0;) {
+        ssize_t n = pread(fd, piece, PIECE, at);
+
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0)
+            rc =
+                dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", from, strerror(errno));
+        if (n <= 0) break;
+        rc = dnn_file_add(file, piece, (size_t)n, err);
+        at += n;
+    }
+    if (rc == 0)
+        rc = dnn_file_commit(file, err);
+    else
+        dnn_file_abandon(file);
+    dnn_free(piece);
+    close(fd);
+    return rc;
+}
+
+static int finish_hdf5(const struct dnn_output *out, struct dnn_err *err)
+{
+    char *temp = dnn_output_work(out, "outputs.h5");
+    char *final = dnn_output_shared(out, -1, ".h5");
+    int rc = 0;
+
+    if (access(temp, F_OK) == 0 || !out->committing) {
+        if (out->o.hdf5_path != NULL) rc = copy_file(temp, out->o.hdf5_path, err);
+        if (rc == 0) rc = rename_file(out, temp, final, err);
+    }
+    dnn_free(temp);
+    dnn_free(final);
+    return rc;
+}
+
+static int finish_table(struct dnn_output *out, enum dnn_output_format format, int k,
+                        const char *suffix, struct dnn_err *err)
+{
+    if ((out->o.formats & (unsigned)format) == 0) return 0;
+    char *path = dnn_output_shared(out, k, suffix);
+    int rc = make_parent(path, err);
+
+    if (rc == 0) rc = dnn_output_table(out, format, k, path, err);
+    dnn_free(path);
+    return rc;
+}
+
+/* On rank 0. */
+static int finish_shared(struct dnn_output *out, struct dnn_err *err)
+{
+    for (int k = 0; k < out->o.noutputs; k++) {
+        DNN_TRY(finish_table(out, DNN_OUTPUT_CSV, k, ".csv", err));
+        DNN_TRY(finish_table(out, DNN_OUTPUT_JSON, k, ".json", err));
+    }
+    if (out->o.formats & DNN_OUTPUT_HDF5) DNN_TRY(finish_hdf5(out, err));
+    /* EINVAL: the file system does not need or support it. */
+    int fd = open(out->o.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
+    if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL)
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be flushed to disk: %s", out->o.dir,
+                      strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc == 0 ? dnn_file_remove_tree(out->work, err) : rc;
+}
+
+int dnn_output_complete(struct dnn_output *out, struct dnn_err *err)
+{
+    struct dnn_comm *comm = out->comm;
+    int rc = dnn_output_close_handles(out, err);
+
+    DNN_TRY(dnn_comm_agree(comm, rc, err));
+    DNN_TRY(dnn_output_combine(out, err));
+    DNN_TRY(dnn_comm_agree(comm, check_complete(out, err), err));
+    if (!out->committing) {
+        DNN_TRY(dnn_comm_agree(comm, sync_mine(out, err), err));
+        rc = out->rank == 0 ? mark(out, err) : 0;
+        DNN_TRY(dnn_comm_agree(comm, rc, err));
+    }
+    DNN_TRY(dnn_comm_agree(comm, finish_samples(out, err), err));
+    if (out->o.formats & DNN_OUTPUT_BP5) DNN_TRY(dnn_output_complete_bp(out, err));
+    rc = out->rank == 0 ? finish_shared(out, err) : 0;
+    return dnn_comm_agree(comm, rc, err);
+}
