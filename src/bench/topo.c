@@ -7,6 +7,7 @@
 
 #include "bench/bench.h"
 
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "session/session.h"
@@ -203,23 +204,11 @@ static void print_summary(const struct work *w)
 static void print_text(FILE *where, const char *key, const char *text,
                        const char *after)
 {
-    fprintf(where, "\"%s\": ", key);
-    if (text == NULL) {
-        fprintf(where, "null%s", after);
-        return;
-    }
-    fputc('"', where);
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    struct dnn_buf quoted = {0};
 
-        if (c == '"' || c == '\\')
-            fprintf(where, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(where, "\\u%04x", c);
-        else
-            fputc(c, where);
-    }
-    fprintf(where, "\"%s", after);
+    if (text != NULL) dnn_json_quoted(&quoted, text);
+    fprintf(where, "\"%s\": %s%s", key, text == NULL ? "null" : quoted.text, after);
+    dnn_buf_free(&quoted);
 }
 
 /* Print a number; negative: null. */
