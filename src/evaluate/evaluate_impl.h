@@ -77,7 +77,11 @@ struct evaluate_kind {
 extern const struct evaluate_kind dnn_evaluate_labels, dnn_evaluate_masks,
     dnn_evaluate_values;
 
-enum { EVALUATE_TOTALS = 16, EVALUATE_COLUMNS = 10 };
+enum {
+    EVALUATE_TOTALS = 16,
+    EVALUATE_COLUMNS = 10,
+    EVALUATE_CONFUSION = 1024 /* classes of a confusion matrix at most */
+};
 
 struct evaluate_results {
     int ntotals, ncolumns, nbins, nworst;

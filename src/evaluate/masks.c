@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONFUSION = 4096 }; /* classes of a confusion matrix */
-
 /* A row counts for each class the points where target and output have it, those of the
  * target, and those of the output. */
 enum { HITS, TARGETS, OUTPUTS, PER_CLASS };
@@ -24,7 +22,7 @@ static uint16_t none_of(const struct dnn_evaluation *e)
 
 static bool has_confusion(const struct dnn_evaluation *e)
 {
-    return e->cfg.classes <= MOST_CONFUSION;
+    return e->cfg.classes <= EVALUATE_CONFUSION;
 }
 
 static void sizes(struct dnn_evaluation *e)
