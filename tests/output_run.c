@@ -3,8 +3,8 @@
  *
  *   output_run DIR KIND FORMATS CONTENTS PRECISION KILL [SETTINGS [FLAGS]]
  *
- * KIND: volumes, masks, vectors, binary, images, two; FORMATS and CONTENTS: names with
- * commas.  KILL: each rank kills itself after so many units; -1: never; -2: stops
+ * KIND: volumes, masks, vectors, binary, images, few, two; FORMATS and CONTENTS: names
+ * with commas.  KILL: each rank kills itself after so many units; -1: never; -2: stops
  * before the commit.  SETTINGS: "" or absent: cannot be continued.  FLAGS: gzip, names,
  * last, copy.  The last line printed is the number of units computed by all ranks.
  *
@@ -35,6 +35,7 @@ static const struct made kinds[] = {
       {{4, {9, 6, 5, 3}}},
       {{4, {4, 7, 8, 3}}},
       {{4, {1, 3, 2, 3}}}}                                                   },
+    {"few",     1, 2,  {{{3, {6, 5, 3}}}, {{3, {8, 9, 3}}}}                  },
     {"masks",
      1,            6,
      {{{4, {5, 6, 7, 1}}},

@@ -86,8 +86,11 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
     hid_t how = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_fclose_degree(how, H5F_CLOSE_STRONG);
     H5Pset_libver_bounds(how, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-    o->file = H5Fcreate(o->temp, H5F_ACC_TRUNC, H5P_DEFAULT, how);
+    hid_t root = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_obj_track_times(root, false);
+    o->file = H5Fcreate(o->temp, H5F_ACC_TRUNC, root, how);
     int rc = o->file < 0 ? fail(o, "it", err) : 0;
+    H5Pclose(root);
     H5Pclose(how);
     if (rc < 0) close_file(o);
     dnn_hdf5_unlock();
@@ -143,6 +146,24 @@ static hid_t make_set(struct dnn_hdf5_out *out, const char *name, hid_t type,
     return set;
 }
 
+/* Make the groups of a name, without the times that are in those that HDF5 makes. */
+static void make_groups(hid_t file, const char *name)
+{
+    hid_t how = H5Pcreate(H5P_GROUP_CREATE);
+    char *path = dnn_strdup(name);
+
+    H5Pset_obj_track_times(how, false);
+    for (char *slash = path; (slash = strchr(slash, '/')) != NULL; *slash++ = '/') {
+        *slash = '\0';
+        if (H5Lexists(file, path, H5P_DEFAULT) > 0) continue;
+        hid_t group = H5Gcreate2(file, path, H5P_DEFAULT, how, H5P_DEFAULT);
+        if (group >= 0) H5Gclose(group);
+    }
+    dnn_free(path);
+    H5Pclose(how);
+}
+
+/* Equal content is equal bytes: no times are stored. */
 int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
                      const struct dnn_shape *shape, int64_t *offset,
                      struct dnn_err *err)
@@ -155,7 +176,8 @@ int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype 
     H5Pset_layout(how, H5D_CONTIGUOUS);
     H5Pset_alloc_time(how, H5D_ALLOC_TIME_EARLY);
     H5Pset_fill_time(how, H5D_FILL_TIME_NEVER);
-    H5Pset_obj_track_times(how, false); /* equal content, equal bytes */
+    H5Pset_obj_track_times(how, false);
+    make_groups(out->file, name);
     hid_t set = make_set(out, name, of, shape, how);
     if (set >= 0) at = H5Dget_offset(set);
     int rc = at == HADDR_UNDEF ? fail(out, name, err) : 0;

@@ -1,7 +1,8 @@
 /* names.c - unique names of datasets and files.
  *
- * A name that is taken gets "~2" at its end, before the suffix of a file.  A name is
- * also taken if it is a directory of another name, and a directory if it is a name.
+ * A name that is taken gets "~2" at its end, before "_classes" and the suffix of a
+ * file. A name is also taken if it is a directory of another name, and a directory if
+ * it is a name.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -67,41 +68,58 @@ static void free_names(struct names *set)
     dnn_free(set->slot);
 }
 
-/* Replace *name, of which the first done bytes are directories, by one whose next
- * component is not used as something else. */
-static size_t settle(struct names *set, struct dnn_buf *name, const char *component,
-                     size_t len, const char *suffix, bool leaf)
+/* The names of a sample's datasets or files: they have the same stem. */
+struct wanted {
+    const char *end; /* "_classes.npy"                                               */
+    const char **to; /* receives the name                                            */
+};
+
+/* Append a component that is not used as something else, and is new if it is the stem
+ * of names (n > 0). */
+static void append(struct names *set, struct dnn_buf *name, const char *component,
+                   size_t len, const struct wanted *wanted, int n)
 {
     size_t done = name->len;
+    bool taken = true;
 
-    for (int i = 1;; i++) {
+    for (int i = 1; taken; i++) {
         char count[16] = "";
 
         if (i > 1) snprintf(count, sizeof count, "~%d", i);
         name->len = done;
-        dnn_buf_add(name, "%.*s%s%s", (int)len, component, count, suffix);
-        int kind = kind_of(set, name->text, name->len);
-        if (kind == 0 || (!leaf && kind == GROUP)) break;
+        dnn_buf_add(name, "%.*s%s", (int)len, component, count);
+        size_t stem = name->len;
+        taken = n == 0 && kind_of(set, name->text, stem) == LEAF;
+        for (int k = 0; k < n && !taken; k++) {
+            name->len = stem;
+            dnn_buf_add(name, "%s", wanted[k].end);
+            taken = kind_of(set, name->text, name->len) != 0;
+        }
+        name->len = stem;
+        name->text[stem] = '\0';
     }
-    add(set, leaf ? LEAF : GROUP, name->text, name->len);
-    return name->len;
 }
 
-/* The unique name made from name and suffix; in the arena. */
-static const char *unique(struct names *set, struct dnn_arena *arena, const char *name,
-                          const char *suffix)
+/* Make unique names of a name and the ends; in the arena. */
+static void make_unique(struct names *set, struct dnn_arena *arena, const char *name,
+                        const struct wanted *wanted, int n)
 {
     struct dnn_buf made = {0};
 
-    if (set->cap == 0) grow(set);
     for (const char *slash; (slash = strchr(name, '/')) != NULL; name = slash + 1) {
-        settle(set, &made, name, (size_t)(slash - name), "", false);
+        append(set, &made, name, (size_t)(slash - name), NULL, 0);
+        add(set, GROUP, made.text, made.len);
         dnn_buf_add(&made, "/");
     }
-    settle(set, &made, name, strlen(name), suffix, true);
-    const char *copy = dnn_arena_strdup(arena, made.text);
+    append(set, &made, name, strlen(name), wanted, n);
+    size_t stem = made.len;
+    for (int k = 0; k < n; k++) {
+        made.len = stem;
+        dnn_buf_add(&made, "%s", wanted[k].end);
+        add(set, LEAF, made.text, made.len);
+        *wanted[k].to = dnn_arena_strdup(arena, made.text);
+    }
     dnn_buf_free(&made);
-    return copy;
 }
 
 /* ---- names of samples ---- */
@@ -136,29 +154,45 @@ char *dnn_output_relative(const struct dnn_output *out, const char *name)
     return made.text;
 }
 
-/* With the output's name as directory if there are several. */
-static char *with_output(const struct dnn_output *out, int k, const char *name,
-                         const char *mark)
+/* What has unique names: datasets of two files, and files. */
+enum { HDF5, BP, FILES, SPACES };
+
+static int space_of(const struct output_part *p)
 {
-    if (out->o.noutputs == 1) return dnn_format("%s%s", name, mark);
-    return dnn_format("%s/%s%s", out->o.output_name[k], name, mark);
+    if (p->suffix != NULL) return FILES;
+    return p->format == DNN_OUTPUT_BP5 ? BP : HDF5;
 }
 
-static const char *name_of(struct dnn_output *out, const struct output_sample *s,
-                           const struct output_part *p, struct names *datasets,
-                           struct names *files)
+/* Name what is stored of output k of a sample in one of these; with the output's name
+ * as directory if there are several. */
+static void name_output(struct dnn_output *out, int64_t sample, int k, int space,
+                        struct names *set)
 {
-    char key[DNN_SAMPLE_NAME];
+    const struct output_sample *s = &out->sample[sample];
+    struct wanted wanted[OUTPUT_PARTS / DNN_OUTPUT_MAX];
+    char end[OUTPUT_PARTS / DNN_OUTPUT_MAX][32], key[DNN_SAMPLE_NAME];
+    int n = 0;
 
-    if (p->suffix != NULL)
+    for (int p = 0; p < out->nparts; p++) {
+        const struct output_part *part = &out->part[p];
+
+        if (part->k != k || space_of(part) != space || part->what == OUTPUT_INPUT ||
+            part->format == DNN_OUTPUT_CSV)
+            continue;
+        snprintf(end[n], sizeof end[n], "%s%s", part->mark,
+                 part->suffix == NULL ? "" : part->suffix);
+        wanted[n] = (struct wanted){end[n], &out->final[sample * out->nparts + p]};
+        n++;
+    }
+    if (n == 0) return;
+    if (space == FILES)
         dnn_import_key(s->name, key);
     else
         snprintf(key, sizeof key, "%s", s->label);
-    char *wanted = with_output(out, p->k, key, p->mark);
-    const char *made = p->suffix != NULL ? unique(files, out->arena, wanted, p->suffix)
-                                         : unique(datasets, out->arena, wanted, "");
-    dnn_free(wanted);
-    return made;
+    char *name = out->o.noutputs == 1 ? dnn_strdup(key)
+                                      : dnn_format("%s/%s", out->o.output_name[k], key);
+    make_unique(set, out->arena, name, wanted, n);
+    dnn_free(name);
 }
 
 static int check_length(const char *name, struct dnn_err *err)
@@ -179,24 +213,20 @@ static int check_length(const char *name, struct dnn_err *err)
 
 int dnn_output_name(struct dnn_output *out, struct dnn_err *err)
 {
-    struct names hdf5 = {0}, bp = {0}, files = {0};
-    size_t n = (size_t)out->nparts;
+    struct names set[SPACES] = {{0}};
+    int64_t n = out->o.nsamples * out->nparts;
     int rc = 0;
 
-    out->final = dnn_alloc(((size_t)out->o.nsamples * n + 1) * sizeof *out->final);
-    for (int64_t i = 0; i < out->o.nsamples && rc == 0; i++)
-        for (int p = 0; p < out->nparts && rc == 0; p++) {
-            const struct output_part *part = &out->part[p];
-            const char *name;
-
-            if (part->what == OUTPUT_INPUT || part->format == DNN_OUTPUT_CSV) continue;
-            name = name_of(out, &out->sample[i], part,
-                           part->format == DNN_OUTPUT_BP5 ? &bp : &hdf5, &files);
-            if (part->suffix != NULL) rc = check_length(name, err);
-            out->final[(size_t)i * n + (size_t)p] = name;
-        }
-    free_names(&hdf5);
-    free_names(&bp);
-    free_names(&files);
+    out->final = dnn_alloc((size_t)(n + 1) * sizeof *out->final);
+    for (int space = 0; space < SPACES; space++) {
+        grow(&set[space]);
+        for (int64_t i = 0; i < out->o.nsamples; i++)
+            for (int k = 0; k < out->o.noutputs; k++)
+                name_output(out, i, k, space, &set[space]);
+        free_names(&set[space]);
+    }
+    for (int64_t i = 0; i < n && rc == 0; i++)
+        if (out->part[i % out->nparts].suffix != NULL)
+            rc = check_length(out->final[i], err);
     return rc;
 }

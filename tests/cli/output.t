@@ -135,7 +135,7 @@ flip_all() {
     for ((at = 0; at < $(stat -c %s "$1"); at += 16)); do flip "$1" $((at + 5)); done
 }
 damaged "the journal is cut" $((units - 7)) truncate -s 130 journal.0
-damaged "a byte of the journal is flipped" $((units - 7)) flip journal.0 38
+damaged "a byte of the journal is flipped" $((units - 7)) flip journal.0 22
 damaged "all records are flipped" "$units" flip_all journal.0
 damaged "bytes are inserted" $((units - 8)) sed -i '1s/^/xyz/' journal.0
 damaged "the journal is empty" "$units" truncate -s 0 journal.0
@@ -147,39 +147,41 @@ damaged "files of samples are gone" "$units" rm -r 0
 
 # ---- a failure at every place ----
 
-# injected CALL WHAT FLAGS: each call of a run fails in turn; the next run completes it
+# injected CALL WHAT: each such call of a run fails in turn; the next run completes it
 injected() {
-    local n bad='' call=$1 what=$2 formats=$3 tried=0
-    for ((n = 1; n < 400; n += ${4-1})); do
+    local n bad='' call=$1 what=$2 status
+    for ((n = 1; n < 200; n++)); do
         fresh $dir
         rm -f log
         ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS-} LD_PRELOAD=$inject \
             DNN_INJECT="$call:$n:$what" DNN_INJECT_UNDER=$tmp/$dir DNN_INJECT_LOG=$tmp/log \
-            guarded "$prog" "$tmp/$dir" images "$formats" values,classes 0 -1 same gzip > one 2>&1
+            guarded "$prog" "$tmp/$dir" few "$few" values,classes 0 -1 same gzip > one 2>&1
         status=$?
         [ -s log ] || break
-        tried=$((tried + 1))
-        if [ "$what" != KILL ] && [ $status = 0 ]; then continue; fi
-        [ "$what" = KILL ] || grep -q "$dir" one || bad+="$call $n: status $status: $(cat one)"$'\n'
-        bad+=$(guarded "$prog" "$tmp/$dir" images "$formats" values,classes 0 -1 same gzip 2>&1 > two ||
-            cat two)
-        bad+=$(differs images "$dir" && find "$dir" -name '.*')
+        [ "$what" = KILL ] || [ $status = 0 ] || grep -q "$dir" one ||
+            bad+="$call $n: status $status: $(cat one)"$'\n'
+        bad+=$(guarded "$prog" "$tmp/$dir" few "$few" values,classes 0 -1 same gzip 2>&1 > two || cat two)
+        bad+=$(differs few "$dir" && find "$dir" -name '.*')
     done
-    [ $tried -gt 2 ] || bad+="only $tried calls"
-    result "$call: $what, each of $tried calls" "$bad"
+    [ "$n" -gt 3 ] || bad+="only $n calls"
+    result "$call: $what, each of $((n - 1)) calls" "$bad"
 }
+few=hdf5,npy,nifti,png
 if [ -e "$inject" ]; then
-    run 1 images images hdf5,npy,nifti,png,overlay -1 '' gzip
-    for call in rename unlink mkdir; do
-        injected $call KILL hdf5,npy,nifti,png,overlay
-    done
-    injected open KILL hdf5,npy,nifti,png,overlay 7
-    injected rename EIO hdf5,npy,nifti,png,overlay
-    injected fsync EIO hdf5,npy,nifti,png,overlay 5
-    injected write ENOSPC hdf5,npy,nifti,png,overlay 5
+    run 1 few few $few -1 '' gzip
+    for call in rename unlink open; do injected $call KILL; done
+    injected rename EIO
+    injected fsync EIO
+    injected write ENOSPC
 else
     skip "a failure at every place" "$inject is not built"
 fi
+fresh $dir
+result "a full disk" "$(
+    (trap '' XFSZ && ulimit -f 4 && run 1 $dir volumes npy,hdf5 -1 same) && echo 'no error'
+    grep -qx "$dir/.*: cannot be written: File too large" output || cat output
+    done_by 1 '' $dir volumes npy,hdf5 -1 same
+    differs whole $dir | grep -v 'Only in whole')"
 
 # ---- messages ----
 
@@ -202,7 +204,7 @@ refused "two channels are no picture" \
     "sample 0 (/in/put/scans/a.nii.gz): output mask of 6x5x2 cannot be written as png: 1 or 3 channels are needed; of others, the classes can be written" \
     bad two png
 touch file
-refused "a directory that is a file" "file/.outputs.tmp: cannot be created: file exists and is not a directory" \
+refused "a directory that is a file" "file: cannot be created: exists and is not a directory" \
     file/x volumes npy
 result "the same on every rank" "$(
     run 3 bad vectors nifti -1 '' && echo 'no error'
