@@ -320,7 +320,8 @@ static int parse_arguments(struct parse *p, struct dnn_err *err)
 
         if (operands_only || word[0] != '-' || word[1] == '\0') {
             DNN_TRY(operand(p, word, err));
-            operands_only = operands_only || (p->nargs > 0 && p->cmd->max < 0);
+            operands_only = operands_only ||
+                            (p->nargs > 0 && strncmp(p->cmd->operands, "[--]", 4) == 0);
         } else if (strcmp(word, "--") == 0) {
             operands_only = true;
         } else if (word[1] == '-') {

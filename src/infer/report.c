@@ -60,7 +60,8 @@ static void find_values(const struct infer_result *r, const struct infer_found *
     if (r->evaluation == NULL) return;
     int n = dnn_evaluate_totals(r->evaluation, &total);
     for (int i = 0; i < n; i++)
-        put(out, total[i].name, total[i].value, i < 4);
+        if (strcmp(total[i].name, "samples") != 0)
+            put(out, total[i].name, total[i].value, i < 5);
 }
 
 /* ---- files ---- */
