@@ -71,7 +71,7 @@ result "it has inputs, classes, preparation, configuration and results" "$(
 result "as network and weights of another run: nothing else is needed" "$(
     train 0 again.json two --set checkpoints.load=one/model.dnn
     prints 'one/model.dnn: 34 of 34 weights, by name'
-    guarded dnn-train --explain --set checkpoints.load=two/model.dnn again.json > output 2>&1 || cat output
+    guarded dnn-train --explain --weights two/model.dnn again.json > output 2>&1 || cat output
     prints 'two/model.dnn: 34 of 34 weights, by name' 'predictions (Conv3D)')"
 result "the same weights as in model.weights.h5" "$(
     train 0 again.json three --set checkpoints.load=one/model.weights.h5
