@@ -70,7 +70,7 @@ static const struct dnn_option options[] = {
      .type = DNN_O_TEXT,
      .offset = AT(weights),
      .arg = "FILE",
-     .help = "with --explain: list which weights of this Keras file (.weights.h5, .h5, "
+     .help = "with --explain: list which weights of this file (.dnn, .weights.h5, .h5, "
              ".keras) match the network"},
     {.name = "backend",
      .type = DNN_O_TEXT,

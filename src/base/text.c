@@ -105,6 +105,13 @@ const char *dnn_text_hint(char *out, size_t size, const char *word,
     return out;
 }
 
+bool dnn_text_ends(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
 bool dnn_text_int(const char *text, long long *out)
 {
     char *end;

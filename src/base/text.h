@@ -1,4 +1,4 @@
-/* text.h - growing strings, similar words, and numbers as text.
+/* text.h - growing strings, similar words, endings, and numbers as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -28,6 +28,9 @@ const char *dnn_text_nearest(const char *word, const char *const *words);
 /* "; did you mean \"x\"?", or "" if no word is similar.  out is returned. */
 const char *dnn_text_hint(char *out, size_t size, const char *word,
                           const char *const *words);
+
+/* Whether text ends with end. */
+bool dnn_text_ends(const char *text, const char *end);
 
 /* Parse a number; false if the text is not exactly one number. */
 bool dnn_text_int(const char *text, long long *out);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "ckpt/ckpt_impl.h"
 
 #include <dirent.h>
@@ -76,13 +77,6 @@ static int lock(struct dnn_ckpts *c, struct dnn_err *err)
 
 /* ---- cleaning up ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), k = strlen(end);
-
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
 /* A killed run was replacing or removing the checkpoint ".ckpt-000000012.bp.old".
  * Restore it if it was being replaced: then its name is not used and .part exists.
  * Otherwise remove it. */
@@ -115,7 +109,7 @@ static int clean_up(const char *dir, const char *suffix, struct dnn_err *err)
 
     if (d == NULL) return dnn_fail(err, DNN_EIO, "%s: %s", dir, strerror(errno));
     for (struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
-        if (strncmp(e->d_name, ".ckpt-", 6) != 0 || !ends_with(e->d_name, suffix))
+        if (strncmp(e->d_name, ".ckpt-", 6) != 0 || !dnn_text_ends(e->d_name, suffix))
             continue;
         char *full = dnn_ckpt_path(dir, e->d_name);
         if (strcmp(suffix, ".old") == 0)

@@ -31,9 +31,6 @@ struct dnn_package {
     char sum[PACKAGE_SUM + 1];
 };
 
-/* Whether path ends like this. */
-bool package_ends(const char *path, const char *end);
-
 /* ---- info.c ---- */
 
 /* dnn.json of these parts; the caller frees it: dnn_free(). */

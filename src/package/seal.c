@@ -10,6 +10,7 @@
 #include "package/package_impl.h"
 
 #include "archive/archive.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -84,12 +85,16 @@ static bool begins_so(const struct ends *e)
 
 bool dnn_package_is(const char *path)
 {
-    FILE *f = fopen(path, "rbe");
+    struct stat st;
     struct ends e;
 
+    /* Nothing is read from a pipe, because it cannot be read again. */
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return false;
+    FILE *f = fopen(path, "rbe");
     if (f == NULL) return false;
-    bool good = read_ends(f, &e) == 0 && (package_ends(path, ".dnn") || begins_so(&e) ||
-                                          strncmp(e.seal, MARK, strlen(MARK)) == 0);
+    bool good =
+        read_ends(f, &e) == 0 && (dnn_text_ends(path, ".dnn") || begins_so(&e) ||
+                                  strncmp(e.seal, MARK, strlen(MARK)) == 0);
     fclose(f);
     return good;
 }

@@ -8,18 +8,12 @@
 #include "archive/archive.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { MEMBERS = 5 };
-
-bool package_ends(const char *path, const char *end)
-{
-    size_t n = strlen(path), k = strlen(end);
-
-    return n > k && strcmp(path + n - k, end) == 0;
-}
 
 static void add(struct dnn_archive_member *member, int *n, const char *name,
                 const void *bytes, size_t len)
@@ -60,7 +54,7 @@ static int write_archive(const char *path, const struct dnn_package_parts *parts
 int dnn_package_write(const char *path, const struct dnn_package_parts *parts,
                       struct dnn_err *err)
 {
-    if (package_ends(path, ".keras")) {
+    if (dnn_text_ends(path, ".keras")) {
         if (parts->keras == NULL)
             return dnn_fail(err, DNN_ECONFIG,
                             "%s: Keras does not have all layers of this network", path);
@@ -119,13 +113,13 @@ int dnn_package_export(const struct dnn_package *package, const char *path,
     char *weights = NULL;
     size_t len = 0;
 
-    if (package_ends(path, ".keras")) return export_keras(package, path, err);
-    if (package_ends(path, ".json")) {
+    if (dnn_text_ends(path, ".keras")) return export_keras(package, path, err);
+    if (dnn_text_ends(path, ".json")) {
         const char *text = dnn_package_text(package, PACKAGE_NETWORK);
 
         return dnn_file_write(path, text, strlen(text), err);
     }
-    if (!package_ends(path, ".weights.h5"))
+    if (!dnn_text_ends(path, ".weights.h5"))
         return dnn_fail(err, DNN_EUSAGE,
                         "%s: the name must end in .keras, .weights.h5 or .json", path);
     DNN_TRY(read_weights(package, &weights, &len, err));

@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -292,13 +293,6 @@ static int save_named(struct save *s, struct dnn_err *err)
 
 /* ---- the file ---- */
 
-static bool ends_with(const char *path, const char *end)
-{
-    size_t n = strlen(path), k = strlen(end);
-
-    return n > k && strcmp(path + n - k, end) == 0;
-}
-
 /* Copy the file out of HDF5's memory. */
 static int take(const struct save *s, char **out, size_t *len, struct dnn_err *err)
 {
@@ -335,7 +329,7 @@ static int make(struct save *s, char **out, size_t *len, struct dnn_err *err)
     int rc = s->file < 0 ? fail(s, "HDF5 cannot make a file in memory", err) : 0;
     H5Pclose(fapl);
     if (rc == 0)
-        rc = ends_with(s->path, ".weights.h5") ? save_numbered(s, err)
+        rc = dnn_text_ends(s->path, ".weights.h5") ? save_numbered(s, err)
                                                : save_named(s, err);
     if (rc == 0 && s->scaling != NULL && strlen(s->scaling) <= ATTRIBUTE)
         rc = put_texts(s, s->file, "dnn_toolkit", -1, &s->scaling, err);

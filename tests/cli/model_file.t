@@ -62,16 +62,16 @@ result "a run writes a model file" "$(
     prints 'one/model.keras, one/model.dnn'
     find one -name '.*' -o -name '*.part')"
 result "it has inputs, classes, preparation, configuration and results" "$(
-    head -c 60000 one/model.dnn | tr -d '\0' > head
+    head -c 60000 one/model.dnn | tr -d '\0' > description
     for text in '"format": "dnn-toolkit model"' '"shape": [8, 8, 8, 1]' '"kind": "mask"' '"classes": 3' \
         '"stored": "u8"' '{"normalise": "channel"}' '"inference": {"loss": ' '"num_epochs": 2' '"epochs": 2' \
         '"val_loss": ' '"hash": "'; do
-        grep -qaF -- "$text" head || echo "no $text"
+        grep -qaF -- "$text" description || echo "no $text"
     done)"
 result "as network and weights of another run: nothing else is needed" "$(
     train 0 again.json two --set checkpoints.load=one/model.dnn
     prints 'one/model.dnn: 34 of 34 weights, by name'
-    guarded dnn-train --explain --set checkpoints.load=two/model.dnn again.json > output 2>&1 || cat output
+    guarded dnn-train --explain --weights two/model.dnn again.json > output 2>&1 || cat output
     prints 'two/model.dnn: 34 of 34 weights, by name' 'predictions (Conv3D)')"
 result "the same weights as in model.weights.h5" "$(
     train 0 again.json three --set checkpoints.load=one/model.weights.h5

@@ -61,6 +61,9 @@ static void numbers(void)
     unsigned long long s = 1;
     char out[32];
 
+    ok(dnn_text_ends("a.dnn", ".dnn") && dnn_text_ends("a", "") &&
+           !dnn_text_ends("a.dnn2", ".dnn") && !dnn_text_ends("dnn", ".dnn"),
+       "endings");
     ok(dnn_text_int("42", &i) && i == 42, "42");
     ok(dnn_text_int("-7", &i) && i == -7, "-7");
     ok(!dnn_text_int("4x", &i) && !dnn_text_int("", &i) && !dnn_text_int(" 4", &i) &&
