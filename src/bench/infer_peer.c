@@ -11,7 +11,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "weights/weights.h"
 
 #include <string.h>
@@ -29,6 +28,8 @@ static const char *const kinds[DNN_INFER_PEERS] = {"contiguous", "channels_last"
 
 /* ---- files ---- */
 
+enum { MAX_NET = 1 << 30 }; /* bytes of a network */
+
 static int get_weight(void *arg, int value, void *to, struct dnn_err *err)
 {
     const struct dnn_model *m = arg;
@@ -36,15 +37,20 @@ static int get_weight(void *arg, int value, void *to, struct dnn_err *err)
     return dnn_exec_get(m->exec, value, to, err);
 }
 
+/* A network of the zoo as a file, or the user's. */
 static int write_net(const struct dnn_infer *w, const char *path, struct dnn_err *err)
 {
-    struct dnn_buf text = {0};
+    char *text = NULL;
 
     if (w->net.text != NULL)
         return dnn_file_write(path, w->net.text, strlen(w->net.text), err);
-    int rc = dnn_graph_write(w->net.graph, &text, err);
-    if (rc == 0) rc = dnn_file_write(path, text.text, text.len, err);
-    dnn_buf_free(&text);
+    if (w->cfg->size != NULL || w->cfg->channels > 0)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--against uses the size in the file; change it there instead "
+                        "of --size and --channels");
+    DNN_TRY(dnn_file_read_text(w->cfg->layers, MAX_NET, &text, err));
+    int rc = dnn_file_write(path, text, strlen(text), err);
+    dnn_free(text);
     return rc;
 }
 

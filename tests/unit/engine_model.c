@@ -1,5 +1,5 @@
-/* engine_model.c - models: the same results fused or not, recomputed or not; a model that
- * does not fit into memory is refused.
+/* engine_model.c - models: the same results fused or not, recomputed or not; a model
+ * that does not fit into memory is refused.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -130,15 +130,20 @@ static void labels(const struct dnn_backend *backend)
     dnn_graph_free(one);
 }
 
+/* The first output; before: first run with other weights, then twice with these. */
 static float *infer(const struct dnn_graph *graph, const struct dnn_model_opts *opts,
-                    int64_t *n)
+                    bool before, int64_t *n)
 {
     struct dnn_model *model = NULL;
     float *out = NULL;
 
     if (dnn_model_make(graph, opts, &model, &err) == 0 &&
-        dnn_model_start(model, &err) == 0 && dnn_model_fill(model, 3, &err) == 0 &&
+        dnn_model_start(model, &err) == 0 &&
+        (!before || (dnn_model_fill(model, 4, &err) == 0 &&
+                     dnn_model_run(model, 0, NULL, &err) == 0)) &&
+        dnn_model_fill(model, 3, &err) == 0 &&
         dnn_model_run(model, 0, NULL, &err) == 0 &&
+        (!before || dnn_model_run(model, 0, NULL, &err) == 0) &&
         dnn_shape_count(dnn_prog_shape(model->prog, model->output[0]), n, &err) == 0) {
         out = dnn_alloc((size_t)*n * sizeof *out);
         dnn_exec_get(model->exec, model->output[0], out, &err);
@@ -223,15 +228,20 @@ static void inference(const struct dnn_backend *backend)
     int64_t n = 0;
 
     opts.role = DNN_MODEL_INFER;
-    float *fused = infer(graph, &opts, &n);
+    float *fused = infer(graph, &opts, false, &n);
+    float *again = infer(graph, &opts, true, &n);
     opts.no_fusion = true;
-    float *plain = infer(graph, &opts, &n);
+    float *plain = infer(graph, &opts, false, &n);
     for (int64_t i = 0; fused != NULL && plain != NULL && i < n; i++) {
         far += pow((double)fused[i] - (double)plain[i], 2);
         size += pow(plain[i], 2);
     }
     ok(size > 0 && sqrt(far) <= 1e-5 * sqrt(size), "%s: inference, fused or not: %g",
        backend->name, sqrt(far / size));
+    ok(fused != NULL && again != NULL &&
+           memcmp(fused, again, (size_t)n * sizeof *fused) == 0,
+       "the norms are folded again when the weights have changed, and kept otherwise");
+    dnn_free(again);
     dnn_free(fused);
     dnn_free(plain);
     dnn_graph_free(graph);
