@@ -55,6 +55,9 @@ const struct dnn_field dnn_config_data_fields[] = {
     JSON("from", AT(from_text), "null",
          "instead of input_path: files described by an object, as for dnn-prepare; see below"),
     JSON("test_from", AT(test_from_text), "null", "the same instead of test_input_path"),
+    TEXT("test_preparation", AT(test_preparation), "null",
+         "a model file (model.dnn): the preparation of its training data is applied to the "
+         "raw test files, with the same statistics"),
     FLAG("target_is_mask", AT(target_is_mask), "false",
          "targets are segmentation masks (class indices): never interpolate them"),
     FLAG("grayscale", AT(grayscale), "false", "convert images to grey, inputs and targets"),

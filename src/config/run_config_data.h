@@ -28,6 +28,8 @@ struct dnn_config_data {
     const char *input_path, *target_path, *test_input_path, *test_target_path;
     const struct dnn_import *from, *test_from; /* or NULL                            */
     const char *from_text, *test_from_text;    /* as JSON                            */
+    const char *test_preparation; /* a model file, whose preparation is applied to raw
+                                   * test files; or NULL                             */
     bool target_is_mask, grayscale, input_grayscale, target_grayscale;
     int input_layout, target_layout; /* enum dnn_layout; AUTO: the type's           */
     const char *training_tag, *testing_tag, *test_tag;

@@ -68,38 +68,15 @@ static int find_split(struct dnn_feed *feed, struct dnn_err *err)
 
 /* ---- columns ---- */
 
-/* Whether a column becomes i32: class numbers, and integers of extra columns. */
-static bool is_integer(const struct dnn_column *c)
-{
-    bool real = c->type == DNN_F32 || c->type == DNN_F64 || c->type == DNN_F16 ||
-                c->type == DNN_BF16;
-
-    if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK) return true;
-    return c->role == DNN_ROLE_EXTRA && c->kind == DNN_KIND_VALUES && !real;
-}
-
 static void set_conversion(struct dnn_feed *feed, int k)
 {
-    const struct dnn_column *c = &feed->in[k];
     struct dnn_conversion *conv = &feed->col[k].conv;
-    bool classes = c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK;
-    double one = feed->cfg.image_scale, none = 0;
 
-    conv->type = c->type;
-    conv->integer = is_integer(c);
-    conv->check = c->role != DNN_ROLE_EXTRA;
-    conv->classes = classes ? c->classes : -1;
-    if (conv->integer) return;
-    if (feed->split != NULL) {
-        const struct dnn_stored *s = &feed->split->col[k];
-
-        if (s->nscale > 0) dnn_conversion_scale(conv, s->nscale, s->scale, s->offset);
-        return;
-    }
-    bool whole = c->type != DNN_F32 && c->type != DNN_F64 && c->type != DNN_F16 &&
-                 c->type != DNN_BF16;
-    if (one == 0) one = c->type == DNN_U8 ? 1.0 / 255 : 1;
-    if (c->kind == DNN_KIND_IMAGE && whole) dnn_conversion_scale(conv, 1, &one, &none);
+    dnn_conversion_column(&feed->in[k], feed->cfg.image_scale, conv);
+    if (feed->split == NULL || conv->integer) return;
+    const struct dnn_stored *s = &feed->split->col[k];
+    conv->scale.period = 0;
+    if (s->nscale > 0) dnn_conversion_scale(conv, s->nscale, s->scale, s->offset);
 }
 
 /* Sets the columns of batches; their shapes may be unknown. */

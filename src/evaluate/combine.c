@@ -169,8 +169,10 @@ static int send_worst(struct dnn_evaluation *e, struct dnn_comm *comm,
 
     DNN_TRY(
         dnn_comm_bcast(comm, "worst samples", &r->nworst, sizeof r->nworst, 0, err));
-    if (r->worst == NULL)
-        r->worst = dnn_alloc((size_t)(r->nworst + 1) * sizeof *r->worst);
+    if (dnn_comm_rank(comm) != 0) {
+        dnn_free(r->worst);
+        r->worst = dnn_alloc((size_t)r->nworst * sizeof *r->worst);
+    }
     for (int i = 0; i < r->nworst; i++) {
         struct dnn_evaluate_worst *w = &r->worst[i];
         struct {

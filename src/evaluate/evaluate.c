@@ -274,12 +274,10 @@ int dnn_evaluate_add(struct dnn_evaluation *e, const struct dnn_evaluate_part *g
     if (row->points > all)
         return dnn_fail(err, DNN_EDATA, "sample \"%s\": its boxes overlap", part.name);
     DNN_TRY(e->kind->add(e, &part, n, row, err));
-    if (row->points < all) return 0;
-    if (row->sum != NULL) {
-        if (e->kind->complete != NULL) e->kind->complete(e, row);
-        close_row(e, row);
-        dnn_evaluate_row_shrink(row);
-    }
+    if (n == all || row->points < all) return 0;
+    if (e->kind->complete != NULL) e->kind->complete(e, row);
+    close_row(e, row);
+    dnn_evaluate_row_shrink(row);
     return 0;
 }
 

@@ -5,13 +5,14 @@
  */
 #include "infer/infer_impl.h"
 
-#include "base/file.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -178,7 +179,10 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
         .settings = samples->resume ? r->settings : NULL};
 
     if (options.formats == 0) return 0;
-    return dnn_output_open(r->session->comm, &options, &r->files, err);
+    DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
+    for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
+        dnn_log(DNN_INFO, "infer", "writing outputs to %s", dnn_output_path(r->files, i));
+    return 0;
 }
 
 int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
@@ -208,6 +212,7 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
                 : ndim > 0 ? DNN_EVALUATE_MASKS
                            : DNN_EVALUATE_LABELS,
         .classes = !classes ? channels : channels == 1 ? 2 : channels,
+        .channels = channels,
         .class_name = opts->class_name != NULL && opts->nclasses >= channels
                           ? opts->class_name
                       : column->classes >= channels ? column->class_name

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/progress.h"
+#include "data/dataset.h"
 
 #include <math.h>
 #include <string.h>

@@ -65,7 +65,7 @@ static int make_model(struct infer_net *n, const struct dnn_stage_cfg *cfg,
     DNN_TRY(dnn_stage_model_opts(cfg, &opts, &n->cache, err));
     opts.role = DNN_MODEL_INFER;
     opts.batch = batch;
-    opts.recompute = DNN_RECOMPUTE_OFF;
+    opts.recompute = DNN_RECOMPUTE_NEVER;
     opts.owner = owner == NULL ? NULL : owner->model;
     DNN_TRY(dnn_model_make(n->graph, &opts, &n->model, err));
     DNN_TRY(check_outputs(n, err));

@@ -101,7 +101,9 @@ static int add_images(struct dnn_buf *out, const struct dnn_report *r,
                       struct dnn_err *err)
 {
     if (r->nimages < 1 || r->image == NULL) return 0;
-    dnn_buf_add(out, "<section><h2>Predictions</h2>\n<div class=\"images\">\n");
+    dnn_buf_add(out, "<section><h2>");
+    dnn_html_text(out, r->image_title == NULL ? "Predictions" : r->image_title);
+    dnn_buf_add(out, "</h2>\n<div class=\"images\">\n");
     for (int i = 0; i < r->nimages; i++)
         DNN_TRY(add_image(out, &r->image[i], err));
     dnn_buf_add(out, "</div></section>\n");
@@ -148,6 +150,9 @@ static int add_all(struct dnn_buf *out, const struct dnn_report *r, struct dnn_e
 {
     add_head(out, r);
     DNN_TRY(add_csv(out, r, err));
+    for (int i = 0; i < r->ntables; i++)
+        dnn_report_table(out, &r->table[i]);
+    if (r->nbins > 0) dnn_report_reliability(out, r->nbins, r->bin);
     if (r->classes > 0 && r->confusion != NULL)
         dnn_report_confusion(out, r->classes, r->confusion, r->class_name);
     DNN_TRY(add_images(out, r, err));

@@ -57,6 +57,17 @@ enum { DNN_AXIS_TICKS = 24 };
 int dnn_axis_ticks(const struct dnn_axis *axis, double tick[DNN_AXIS_TICKS],
                    char label[DNN_AXIS_TICKS][24]);
 
+/* Parts of a chart: the points of its axes, its SVG element, the axes. */
+void dnn_chart_place(struct dnn_axis *x, struct dnn_axis *y);
+void dnn_chart_open(struct dnn_buf *out, const char *title);
+void dnn_chart_axes(struct dnn_buf *out, const struct dnn_axis *x,
+                    const struct dnn_axis *y, const char *xlabel);
+
+/* ---- reliability.c ---- */
+
+void dnn_report_reliability(struct dnn_buf *out, int nbins,
+                            const struct dnn_report_bin *bin);
+
 /* ---- curves.c ---- */
 
 /* Add cards with the best values; add curves.  Names of classes may be NULL. */
@@ -68,6 +79,7 @@ void dnn_report_steps(struct dnn_buf *out, const struct dnn_csv *csv);
 /* ---- table.c ---- */
 
 void dnn_report_facts(struct dnn_buf *out, const char *facts);
+void dnn_report_table(struct dnn_buf *out, const struct dnn_report_table *table);
 void dnn_report_confusion(struct dnn_buf *out, int64_t classes, const double *count,
                           const char *const *name);
 

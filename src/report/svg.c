@@ -78,36 +78,51 @@ bool dnn_chart_any(const struct dnn_chart *chart)
 
 /* ---- axes ---- */
 
-static void add_axes(struct plot *p)
+void dnn_chart_place(struct dnn_axis *x, struct dnn_axis *y)
+{
+    x->from = LEFT, x->to = WIDTH - RIGHT;
+    y->from = HEIGHT - BOTTOM, y->to = TOP;
+}
+
+void dnn_chart_open(struct dnn_buf *out, const char *title)
+{
+    dnn_buf_add(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH,
+                HEIGHT);
+    dnn_html_text(out, title);
+    dnn_buf_add(out, "\">\n");
+}
+
+void dnn_chart_axes(struct dnn_buf *out, const struct dnn_axis *x,
+                    const struct dnn_axis *y, const char *xlabel)
 {
     double tick[DNN_AXIS_TICKS];
     char label[DNN_AXIS_TICKS][24];
     const double bottom = HEIGHT - BOTTOM, right = WIDTH - RIGHT;
 
-    int n = dnn_axis_ticks(&p->y, tick, label);
+    int n = dnn_axis_ticks(y, tick, label);
     for (int i = 0; i < n; i++) {
-        double at = dnn_axis_at(&p->y, tick[i]);
+        double at = dnn_axis_at(y, tick[i]);
 
-        dnn_buf_add(p->out,
+        dnn_buf_add(out,
                     "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%.0f\" "
                     "y2=\"%.1f\"/><text class=\"y\" x=\"%d\" y=\"%.1f\">%s</text>\n",
                     LEFT, at, right, at, LEFT - 8, at + 4, label[i]);
     }
-    n = dnn_axis_ticks(&p->x, tick, label);
+    n = dnn_axis_ticks(x, tick, label);
     for (int i = 0; i < n; i++) {
-        double at = dnn_axis_at(&p->x, tick[i]);
+        double at = dnn_axis_at(x, tick[i]);
 
-        dnn_buf_add(p->out,
+        dnn_buf_add(out,
                     "<line class=\"tick\" x1=\"%.1f\" y1=\"%.0f\" x2=\"%.1f\" "
                     "y2=\"%.0f\"/><text class=\"x\" x=\"%.1f\" y=\"%.0f\">%s</text>\n",
                     at, bottom, at, bottom + 5, at, bottom + 19, label[i]);
     }
-    dnn_buf_add(p->out,
+    dnn_buf_add(out,
                 "<line class=\"axis\" x1=\"%d\" y1=\"%.0f\" x2=\"%.0f\" y2=\"%.0f\"/>"
                 "<text class=\"x\" x=\"%.0f\" y=\"%d\">",
                 LEFT, bottom, right, bottom, (LEFT + right) / 2, HEIGHT - 6);
-    dnn_html_text(p->out, p->chart->xlabel);
-    dnn_buf_add(p->out, "</text>\n");
+    dnn_html_text(out, xlabel);
+    dnn_buf_add(out, "</text>\n");
 }
 
 /* ---- curves ---- */
@@ -222,17 +237,13 @@ void dnn_chart_add(struct dnn_buf *out, const struct dnn_chart *c)
     const bool log = c->may_log && y.low > 0 && y.high / y.low > 30;
     p.x = dnn_axis_make(x.low, x.high, false, true);
     p.y = dnn_axis_make(y.low, y.high, log, false);
-    p.x.from = LEFT, p.x.to = WIDTH - RIGHT;
-    p.y.from = HEIGHT - BOTTOM, p.y.to = TOP;
+    dnn_chart_place(&p.x, &p.y);
     dnn_buf_add(out, "<figure class=\"chart\"><figcaption>");
     dnn_html_text(out, c->title);
     dnn_buf_add(out, "%s</figcaption>\n", log ? " <small>logarithmic</small>" : "");
     add_legend(out, c);
-    dnn_buf_add(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"", WIDTH,
-                HEIGHT);
-    dnn_html_text(out, c->title);
-    dnn_buf_add(out, "\">\n");
-    add_axes(&p);
+    dnn_chart_open(out, c->title);
+    dnn_chart_axes(out, &p.x, &p.y, c->xlabel);
     for (int s = 0; s < c->n; s++) {
         const struct dnn_series *one = &c->series[s];
 

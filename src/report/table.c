@@ -1,4 +1,4 @@
-/* table.c - the facts of a run, and its coloured confusion matrix.
+/* table.c - the facts of a run, tables of numbers, and the coloured confusion matrix.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Maximum classes of a matrix, and rows of the list of errors. */
-enum { MAX_CLASSES = 40, MAX_ERRORS = 20 };
+/* Maximum classes of a matrix, and rows of the list of errors and of a table. */
+enum { MAX_CLASSES = 40, MAX_ERRORS = 20, MAX_ROWS = 200 };
 
 void dnn_report_facts(struct dnn_buf *out, const char *facts)
 {
@@ -33,6 +33,47 @@ void dnn_report_facts(struct dnn_buf *out, const char *facts)
     }
     dnn_buf_add(out, "</table></section>\n");
     dnn_free(copy);
+}
+
+/* ---- numbers ---- */
+
+static void add_row(struct dnn_buf *out, const struct dnn_report_table *t, int64_t row)
+{
+    dnn_buf_add(out, "<tr><th>");
+    if (t->row != NULL && t->row[row] != NULL)
+        dnn_html_text(out, t->row[row]);
+    else
+        dnn_buf_add(out, "%" PRId64, row);
+    dnn_buf_add(out, "</th>");
+    for (int k = 0; k < t->ncolumns; k++) {
+        dnn_buf_add(out, "<td>");
+        dnn_html_number(out, t->value[row * t->ncolumns + k]);
+        dnn_buf_add(out, "</td>");
+    }
+    dnn_buf_add(out, "</tr>\n");
+}
+
+void dnn_report_table(struct dnn_buf *out, const struct dnn_report_table *t)
+{
+    const int64_t rows = t->nrows < MAX_ROWS ? t->nrows : MAX_ROWS;
+
+    dnn_buf_add(out, "<section><h2>");
+    dnn_html_text(out, t->title);
+    dnn_buf_add(out, "</h2>\n<div class=\"scroll\"><table class=\"matrix\">\n<tr><th>");
+    dnn_html_text(out, t->corner == NULL ? "" : t->corner);
+    dnn_buf_add(out, "</th>");
+    for (int k = 0; k < t->ncolumns; k++) {
+        dnn_buf_add(out, "<th>");
+        dnn_html_text(out, t->column[k]);
+        dnn_buf_add(out, "</th>");
+    }
+    dnn_buf_add(out, "</tr>\n");
+    for (int64_t i = 0; i < rows; i++)
+        add_row(out, t, i);
+    dnn_buf_add(out, "</table></div>\n");
+    if (rows < t->nrows)
+        dnn_buf_add(out, "<p>and %" PRId64 " more rows</p>\n", t->nrows - rows);
+    dnn_buf_add(out, "</section>\n");
 }
 
 /* ---- the matrix ---- */

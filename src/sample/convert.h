@@ -30,6 +30,11 @@ struct dnn_conversion {
     struct dnn_scale scale;
 };
 
+/* The conversion of a column that is not of a prepared dataset: class numbers to i32,
+ * others to f32.  Images of integers are multiplied by image_scale; 0: 1/255 for u8, 1
+ * else. */
+void dnn_conversion_column(const struct dnn_column *column, double image_scale,
+                           struct dnn_conversion *out);
 /* Set the scale of n channels, at most DNN_SCALE_PERIOD (1: the same for all). */
 void dnn_conversion_scale(struct dnn_conversion *conv, int n, const double *scale,
                           const double *offset);

@@ -27,6 +27,33 @@ void dnn_conversion_scale(struct dnn_conversion *conv, int n, const double *scal
     }
 }
 
+static bool is_real(enum dnn_dtype type)
+{
+    return type == DNN_F32 || type == DNN_F64 || type == DNN_F16 || type == DNN_BF16;
+}
+
+static bool is_integer(const struct dnn_column *c)
+{
+    if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK) return true;
+    return c->role == DNN_ROLE_EXTRA && c->kind == DNN_KIND_VALUES && !is_real(c->type);
+}
+
+void dnn_conversion_column(const struct dnn_column *column, double image_scale,
+                           struct dnn_conversion *out)
+{
+    const struct dnn_column *c = column;
+    bool classes = c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK;
+    double one = image_scale, none = 0;
+
+    *out = (struct dnn_conversion){.type = c->type,
+                                   .integer = is_integer(c),
+                                   .check = c->role != DNN_ROLE_EXTRA,
+                                   .classes = classes ? c->classes : -1};
+    if (one == 0) one = c->type == DNN_U8 ? 1.0 / 255 : 1;
+    if (!out->integer && c->kind == DNN_KIND_IMAGE && !is_real(c->type))
+        dnn_conversion_scale(out, 1, &one, &none);
+}
+
 bool dnn_conversion_same(const struct dnn_conversion *conv)
 {
     return conv->type == (conv->integer ? DNN_I32 : DNN_F32) && conv->scale.period == 0;

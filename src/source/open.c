@@ -14,6 +14,8 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "generate/generate.h"
+#include "package/package.h"
+#include "prepare/apply.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -316,6 +318,26 @@ const struct dnn_source_slices *dnn_source_sliced(const struct dnn_source *sourc
     return dnn_source_slices(view_of(source)->from);
 }
 
+/* Apply the preparation of a model's training data.  Takes ownership of from. */
+static int prepare(const struct dnn_config *config, struct dnn_source *from,
+                   struct dnn_source **out, struct dnn_err *err)
+{
+    const char *path = dnn_config_path(config, config->data->test_preparation);
+    struct dnn_package *model = NULL;
+    int rc = dnn_package_open_network(path, &model, err);
+
+    if (rc < 0) {
+        dnn_source_close(from);
+        return rc;
+    }
+    const char *record = dnn_package_info(model)->preparation;
+    *out = from;
+    if (record != NULL)
+        rc = dnn_prepare_apply(record, strlen(record), from, out, NULL, err);
+    dnn_package_close(model);
+    return rc < 0 ? dnn_prefix(err, "data.test_preparation: %s: ", path) : 0;
+}
+
 int dnn_source_open(const struct dnn_config *config,
                     const struct dnn_config_origin *origin, struct dnn_source **out,
                     struct dnn_err *err)
@@ -334,6 +356,9 @@ int dnn_source_open(const struct dnn_config *config,
         return dnn_fail(err, DNN_ECONFIG,
                         "the configuration names neither files nor a generator");
     }
+    if (origin->part == DNN_PART_TEST && origin->from == DNN_FROM_FILES &&
+        config->data->test_preparation != NULL)
+        DNN_TRY(prepare(config, from, &from, err));
     if (config->data->slicers.count > 0)
         DNN_TRY(dnn_source_slice(from, config->data, &from, err));
     return make_view(from, config, origin, out, err);

@@ -222,7 +222,6 @@ enum train_action dnn_trainer_action(const struct train_ckpt *c)
     double need = 2 * c->step_time + 2 * c->save_time + 15;
 
     if (dnn_session_time_left(c->run->session) < need) return TRAIN_STOP;
-    if (c->run->stage->mode != DNN_CONFIG_TRAIN) return TRAIN_CONTINUE;
     double each = 1 / (double)dnn_feed_batches(c->run->stage->train.feed);
     double at = (double)c->at->epoch + (double)c->at->batch * each;
     if (due(c, at + each, at)) return TRAIN_SAVE;

@@ -34,11 +34,6 @@ static bool on_stop(void *arg)
            (t->run.root && dnn_trainer_action(&t->ckpt) == TRAIN_STOP);
 }
 
-struct dnn_stage_watch dnn_trainer_watch(struct dnn_trainer *t)
-{
-    return (struct dnn_stage_watch){on_seen, on_batch, on_stop, t};
-}
-
 static void add(struct train_value *value, int *n, const char *name, double x,
                 bool main)
 {
@@ -64,7 +59,7 @@ void dnn_trainer_values(const struct train_run *run, double loss,
 int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
                          struct dnn_err *err)
 {
-    const struct dnn_stage_watch watch = dnn_trainer_watch(t);
+    const struct dnn_stage_watch watch = {on_seen, on_batch, on_stop, t};
     const struct train_run *run = &t->run;
     double loss;
 

@@ -250,16 +250,3 @@ void dnn_trainer_header(const struct train_run *run, const char *dataset)
                                           : dnn_feed_count(run->stage->eval.feed));
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
 }
-
-void dnn_trainer_test_header(const struct train_run *run)
-{
-    const struct dnn_graph *g = run->config->net.graph;
-    char params[32];
-
-    dnn_session_report(run->session);
-    dnn_log(DNN_INFO, "train", "%s, no training: parameters: %s", g->name,
-            dnn_trainer_count(params, g->params));
-    dnn_log(DNN_INFO, "train", "test samples: %" PRId64 ", batch size %" PRId64,
-            dnn_feed_count(run->stage->eval.feed), run->config->data->test_batch_size);
-    dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
-}

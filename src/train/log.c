@@ -23,15 +23,13 @@ static int open_telemetry(struct train_log *log, struct dnn_err *err)
 {
     const struct train_run *run = log->run;
     const struct dnn_config_telemetry *how = run->config->telemetry;
-    bool training = run->stage->mode == DNN_CONFIG_TRAIN;
     const struct dnn_telemetry_cfg cfg = {
         .dir = dnn_config_dir(run->config),
         .outfile = dnn_config_path(run->config, run->config->outfile),
-        .tests = !training,
-        .csv = training && how->csv,
-        .jsonl = training && how->jsonl,
-        .tensorboard = training && how->tensorboard,
-        .progress = training && run->opts->progress,
+        .csv = how->csv,
+        .jsonl = how->jsonl,
+        .tensorboard = how->tensorboard,
+        .progress = run->opts->progress,
         .json_to_stdout = run->opts->json,
         .resumed_step = log->at->step,
         .interval = how->interval,
@@ -43,19 +41,13 @@ static int open_telemetry(struct train_log *log, struct dnn_err *err)
 int dnn_trainer_log_open(struct train_log *log, const struct train_run *run,
                          const struct train_progress *at, struct dnn_err *err)
 {
-    bool training = run->stage->mode == DNN_CONFIG_TRAIN;
-
     log->run = run;
     log->at = at;
     log->from = at->step;
     log->report = (struct train_report){&log->record, &log->pictures, 0, 0};
     if (run->root) DNN_TRY(open_telemetry(log, err));
-    if (training) DNN_TRY(dnn_trainer_pictures_open(&log->pictures, run, err));
+    DNN_TRY(dnn_trainer_pictures_open(&log->pictures, run, err));
     if (!run->root) return 0;
-    if (!training) {
-        dnn_trainer_test_header(run);
-        return 0;
-    }
     if (at->step == 0) dnn_trainer_report_clear(run);
     DNN_TRY(dnn_trainer_record_open(&log->record, run, at, err));
     dnn_trainer_header(run, log->record.dataset);
@@ -81,11 +73,8 @@ static void put(struct dnn_record *r, const char *name, double value, bool main)
 
 static void fill(const struct train_log *log, struct dnn_record *r)
 {
-    const struct dnn_stage *stage = log->run->stage;
-
     r->epochs = log->run->config->num_epochs;
-    r->batches = dnn_feed_batches(stage->train.feed != NULL ? stage->train.feed
-                                                            : stage->eval.feed);
+    r->batches = dnn_feed_batches(log->run->stage->train.feed);
     r->step = log->at->step;
     r->seconds = dnn_trainer_seconds(log->at);
     r->grad_norm = r->rate = NAN;
@@ -247,22 +236,6 @@ int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value
         log->at->epoch < log->run->config->num_epochs)
         dnn_trainer_report_write(&log->report, "running");
     return 0;
-}
-
-int dnn_trainer_log_test(struct train_log *log, const struct train_value *value, int n,
-                         struct dnn_err *err)
-{
-    struct dnn_record r = {.event = DNN_EVENT_EPOCH};
-
-    if (log->telemetry == NULL) return 0;
-    fill(log, &r);
-    r.epoch = r.epochs = 1;
-    r.batch = r.batches;
-    r.samples_per_second = r.data = r.compute = r.comm = r.straggler = NAN;
-    for (int i = 0; i < n; i++)
-        put(&r, value[i].name, value[i].value, value[i].main);
-    DNN_TRY(dnn_telemetry_write(log->telemetry, &r, err));
-    return dnn_telemetry_flush(log->telemetry, err);
 }
 
 /* ---- end of the run ---- */

@@ -21,7 +21,6 @@
 
 void dnn_trainer_header(const struct train_run *run, const char *dataset);
 /* The header of evaluation and inference. */
-void dnn_trainer_test_header(const struct train_run *run);
 /* Write 1234567 as "1,234,567"; returns out. */
 const char *dnn_trainer_count(char out[32], int64_t n);
 /* "n[001-200] (4 ranks each), login (1 rank)", for n hosts; for the run. */
@@ -133,8 +132,6 @@ int dnn_trainer_log_step(struct train_log *log, const struct dnn_replica_step *s
 int dnn_trainer_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err);
 int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value, int n,
                           double rate, struct dnn_err *err);
-int dnn_trainer_log_test(struct train_log *log, const struct train_value *value, int n,
-                         struct dnn_err *err);
 int dnn_trainer_log_end(struct train_log *log, struct dnn_err *err);
 /* At the end of the run, with its result: write report, pictures, run.json.  ckpts:
  * directory of the checkpoints. */

@@ -9,27 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/text.h"
 #include "engine/load.h"
-
-/* "debug": write the network as a graph (DOT), as rmldnn does. */
-static int write_dot(const struct dnn_config *config, struct dnn_err *err)
-{
-    struct dnn_buf text = {0};
-    char *path = dnn_format("%s/network.dot", dnn_config_dir(config));
-
-    dnn_graph_dot(config->net.graph, &text);
-    int rc = dnn_file_write(path, text.text, text.len, err);
-    dnn_buf_free(&text);
-    dnn_free(path);
-    return rc;
-}
-
-static int open_dir(const struct dnn_config *config, struct dnn_err *err)
-{
-    DNN_TRY(dnn_file_make_dirs(dnn_config_dir(config), err));
-    return config->debug ? write_dot(config, err) : 0;
-}
 
 /* The parts that do not communicate. */
 static int open_local(struct dnn_trainer *t, struct dnn_err *err)
@@ -42,13 +22,14 @@ static int open_local(struct dnn_trainer *t, struct dnn_err *err)
         DNN_TRY(dnn_stage_eval_make(run->stage, &run->eval, err));
         run->metrics = dnn_stage_metrics(run->eval);
     }
-    if (run->stage->mode == DNN_CONFIG_TRAIN)
-        DNN_TRY(dnn_trainer_monitor_open(&t->monitor, run, &t->at, err));
+    DNN_TRY(dnn_trainer_monitor_open(&t->monitor, run, &t->at, err));
     DNN_TRY(dnn_trainer_ema_make(&t->ema, m, config->ema, err));
     if (run->root) DNN_TRY(dnn_config_network(config, &run->network, err));
     DNN_TRY(dnn_hessian_open(run, &t->at, &t->hessian, err));
     DNN_TRY(dnn_exec_init(m->exec, (uint64_t)config->seed, err));
-    return run->root ? open_dir(config, err) : 0;
+    if (!run->root) return 0;
+    DNN_TRY(dnn_file_make_dirs(dnn_config_dir(config), err));
+    return dnn_stage_debug(run->stage, err);
 }
 
 static int open_ckpt(struct dnn_trainer *t, struct dnn_err *err)
@@ -78,11 +59,9 @@ static int load_weights(struct dnn_trainer *t, const char *load, struct dnn_err 
 static int open_weights(struct dnn_trainer *t, struct dnn_err *err)
 {
     const char *load = t->run.config->ckpt->load;
-    bool training = t->run.stage->mode == DNN_CONFIG_TRAIN;
     int64_t step = -1;
 
-    if (!training && load == NULL) return dnn_trainer_load_newest(t, err);
-    if (training) DNN_TRY(dnn_trainer_resume(&t->ckpt, &step, err));
+    DNN_TRY(dnn_trainer_resume(&t->ckpt, &step, err));
     if (step >= 0) return 0;
     if (load != NULL) DNN_TRY(load_weights(t, load, err));
     dnn_trainer_ema_start(&t->ema);
@@ -102,7 +81,7 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
     t->ckpt.monitor = &t->monitor;
     DNN_TRY(dnn_stage_open(&cfg, &run->stage, err));
     DNN_TRY(dnn_comm_agree(run->comm, open_local(t, err), err));
-    if (run->stage->mode == DNN_CONFIG_TRAIN) DNN_TRY(open_ckpt(t, err));
+    DNN_TRY(open_ckpt(t, err));
     DNN_TRY(open_weights(t, err));
     return dnn_comm_agree(run->comm, dnn_trainer_log_open(&t->log, run, &t->at, err),
                           err);

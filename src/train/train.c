@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stop.h"
+#include "infer/infer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -160,24 +161,27 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
 
 static int run(struct dnn_trainer *t, struct dnn_err *err)
 {
-    struct train_value value[TRAIN_VALUES];
-    int n;
+    const struct dnn_infer_opts how = {.progress = t->run.opts->progress};
 
     DNN_TRY(dnn_comm_agree(t->run.comm, dnn_trainer_open(t, err), err));
     t->at.began = t->ckpt.last = dnn_clock_now();
-    if (t->run.stage->mode != DNN_CONFIG_TRAIN) return dnn_trainer_test(t, err);
     DNN_TRY(epochs(t, err));
     DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
     DNN_TRY(dnn_trainer_restore_best(&t->ckpt, err));
     dnn_trainer_ema_use(&t->ema, true);
     DNN_TRY(dnn_trainer_write_model(&t->run, &t->log.record, t->ema.in_use, err));
-    DNN_TRY(dnn_trainer_outputs(t, t->at.epoch, value, &n, err));
+    DNN_TRY(dnn_infer_outputs(t->run.stage, t->at.epoch, &how, err));
     return dnn_comm_agree(t->run.comm, dnn_trainer_log_end(&t->log, err), err);
 }
 
 int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_train_opts *opts, struct dnn_err *err)
 {
+    const struct dnn_infer_opts how = {.progress = opts->progress,
+                                       .json = opts->json,
+                                       .kernels = opts->kernels,
+                                       .backend = opts->backend,
+                                       .command = opts->command};
     struct dnn_trainer t = {
         .run = {.config = config,
                 .opts = opts,
@@ -185,6 +189,9 @@ int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
                 .comm = session->comm,
                 .root = dnn_comm_rank(session->comm) == 0}
     };
+
+    if (dnn_config_mode(config) != DNN_CONFIG_TRAIN)
+        return dnn_infer_run(config, session, &how, err);
     char *ckpts = dnn_trainer_ckpt_dir(&t.run);
 
     int rc = run(&t, err);

@@ -2,8 +2,7 @@
  *
  * train.c     the training loop;
  * open.c      set-up: network, metrics, files;
- * eval.c      evaluation: loss and metrics;
- * test.c      runs without training: evaluation, inference.
+ * eval.c      evaluation: loss and metrics.
  *
  * The parts, each of which has its own struct:
  *
@@ -48,18 +47,6 @@ void dnn_trainer_close(struct dnn_trainer *t);
  * "val_...".  DNN_ESTOP: a stop was requested. */
 int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
                          struct dnn_err *err);
-/* The callbacks of an evaluation by this run: pictures, log, stopping. */
-struct dnn_stage_watch dnn_trainer_watch(struct dnn_trainer *t);
-
-/* test.c.  Collective.  Load the newest checkpoint of the run directory, if there
- * is one; for runs without training and without checkpoints.load. */
-int dnn_trainer_load_newest(struct dnn_trainer *t, struct dnn_err *err);
-/* Evaluation or inference: loss and metrics of the test data, its outputs, or both. */
-int dnn_trainer_test(struct dnn_trainer *t, struct dnn_err *err);
-/* Write the outputs of the stage's test data, if there are any; number: in the name of
- * the file.  value, n: as in dnn_trainer_evaluate(). */
-int dnn_trainer_outputs(struct dnn_trainer *t, int64_t number,
-                        struct train_value *value, int *n, struct dnn_err *err);
 
 /* model.c.  Collective.  Write the network and its weights to the run directory; ema:
  * the weights are their moving average. */

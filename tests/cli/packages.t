@@ -17,16 +17,16 @@ trap 'rm -rf "$tmp"' EXIT
 
 result "each line of the list is: group package [>=version] # why" "$(
     grep -vE '^(#|$)' "$list" |
-        grep -vE '^(build|slurm|test|aside|pip) +[a-z0-9.+-]+( +>=[0-9.]+)? +# [^ ].*$')"
+        grep -vE '^(build|slurm|test|aside|pip|nodeps) +[a-z0-9.+-]+( +>=[0-9.]+)? +# [^ ].*$')"
 
 result "no package is listed twice" "$(
     awk '!/^#/ && NF { print $2 }' "$list" | sort | uniq -d)"
 
-for group in build slurm test aside pip; do
+for group in build slurm test aside pip nodeps; do
     "$top/quickstart" packages $group
 done >"$tmp/quickstart" 2>&1
 result "quickstart knows every package of the list" "$(
-    diff <(awk '!/^#/ && NF { print $2 ($1 == "pip" && $3 != "#" ? $3 : "") }' "$list" | sort) \
+    diff <(awk '!/^#/ && NF { print $2 ($1 ~ /^(pip|nodeps)$/ && $3 != "#" ? $3 : "") }' "$list" | sort) \
         <(sort "$tmp/quickstart"))"
 
 # The section %post as Apptainer runs it: sh -e.
@@ -59,7 +59,7 @@ done
 
 awk '!/^#/ && NF { why = $0; sub(/^[^#]*# */, "", why)
     printf "%s|%s|%s|%s\n", $2, $1, $3 ~ /^>=/ ? substr($3, 3) : "", why }' "$list" >"$tmp/list"
-awk -F ' *\\| *' '/^\| `[^`-][^`]*` \| (build|slurm|test|aside|pip) \|/ {
+awk -F ' *\\| *' '/^\| `[^`-][^`]*` \| (build|slurm|test|aside|pip|nodeps) \|/ {
     gsub(/`/, ""); printf "%s|%s|%s|%s\n", $2, $3, $4, $5 }' "$manual" >"$tmp/manual"
 result "the table in docs/install.md equals the list" "$(diff "$tmp/list" "$tmp/manual")"
 
