@@ -39,8 +39,9 @@ struct dnn_split {
 struct dnn_dataset_info {
     int nsplits;
     struct dnn_split split[DNN_MAX_SPLITS];
-    char *provenance; /* owned: JSON: command, version, seed, steps, source files with
-                       * sizes and checksums                                         */
+    char *provenance; /* owned: JSON: command, version, seed, steps and what they took
+                       * from statistics, source files with sizes and checksums;
+                       * dnn_prepare_apply() applies it to other samples             */
     char hash[33];    /* of all samples' sums, names, shapes and classes in order:
                        * equal hashes, equal datasets                                */
 };

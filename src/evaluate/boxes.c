@@ -23,16 +23,31 @@ int dnn_evaluate_width(const struct dnn_evaluation *e)
 }
 
 static int allocate(const struct dnn_evaluation *e, const struct evaluate_row *row,
-                    unsigned char **out, struct dnn_err *err)
+                    const int64_t extent[3], unsigned char **out, struct dnn_err *err)
 {
-    const int64_t bytes = 2 * dnn_evaluate_points(row->full) * dnn_evaluate_width(e);
+    const int64_t bytes = 2 * dnn_evaluate_points(extent) * dnn_evaluate_width(e);
 
     *out = malloc((size_t)bytes);
     if (*out != NULL) return 0;
     return dnn_fail(err, DNN_ENOMEM,
-                    "sample \"%s\": class maps of %lld bytes do not fit into memory; "
-                    "set surfaces to false",
-                    row->name, (long long)bytes);
+                    "sample \"%s\" (%lld): class maps of %lld bytes do not fit into "
+                    "memory; set surfaces to false",
+                    row->name, (long long)row->sample, (long long)bytes);
+}
+
+int dnn_evaluate_box(const struct dnn_evaluation *e, struct evaluate_row *row,
+                     const int64_t start[3], const int64_t extent[3],
+                     unsigned char **map, struct dnn_err *err)
+{
+    struct evaluate_box box;
+
+    DNN_TRY(allocate(e, row, extent, &box.map, err));
+    memcpy(box.start, start, sizeof box.start);
+    memcpy(box.extent, extent, sizeof box.extent);
+    row->box = dnn_grow(row->box, &row->boxcap, row->nboxes + 1, sizeof *row->box);
+    row->box[row->nboxes++] = box;
+    *map = box.map;
+    return 0;
 }
 
 /* Copy the maps of a box into those of its sample. */
@@ -73,7 +88,7 @@ int dnn_evaluate_measure(const struct dnn_evaluation *e, struct evaluate_row *ro
     if (row->nboxes == 1) {
         rc = measure_map(e, row, row->box[0].map, err);
     } else {
-        rc = allocate(e, row, &map, err);
+        rc = allocate(e, row, row->full, &map, err);
         for (size_t i = 0; i < row->nboxes && rc == 0; i++)
             paint(row, &row->box[i], dnn_evaluate_width(e), map);
         if (rc == 0) rc = measure_map(e, row, map, err);
@@ -132,26 +147,6 @@ struct head {
     double spacing[3];
 };
 
-/* The owner of a sample: add a box whose content is to be received. */
-static int add_box(struct evaluate_row *row, const struct head *head, int64_t bytes,
-                   struct dnn_err *err)
-{
-    struct evaluate_box box = {.map = malloc((size_t)bytes)};
-
-    if (box.map == NULL)
-        return dnn_fail(err, DNN_ENOMEM,
-                        "sample %lld: class maps of %lld bytes do not fit into memory; "
-                        "set surfaces to false",
-                        (long long)row->sample, (long long)bytes);
-    memcpy(row->full, head->full, sizeof row->full);
-    memcpy(row->spacing, head->spacing, sizeof row->spacing);
-    memcpy(box.start, head->start, sizeof box.start);
-    memcpy(box.extent, head->extent, sizeof box.extent);
-    row->box = dnn_grow(row->box, &row->boxcap, row->nboxes + 1, sizeof *row->box);
-    row->box[row->nboxes++] = box;
-    return 0;
-}
-
 /* The broadcasts of one sample. */
 struct spread {
     struct dnn_comm *comm;
@@ -161,6 +156,23 @@ struct spread {
     unsigned char *scratch; /* [PIECE] */
     int rc;                 /* of this rank alone */
 };
+
+/* The owner adds a box whose content is to be received. */
+static int receive_box(struct spread *s, const struct head *head, unsigned char **map,
+                       struct dnn_err *err)
+{
+    struct evaluate_row *row = s->row;
+
+    if (row->nboxes == 0) {
+        memcpy(row->full, head->full, sizeof row->full);
+        memcpy(row->spacing, head->spacing, sizeof row->spacing);
+    }
+    if (memcmp(row->full, head->full, sizeof row->full) != 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "sample \"%s\" (%lld): its boxes disagree about its extents",
+                        row->name, (long long)row->sample);
+    return dnn_evaluate_box(s->e, row, head->start, head->extent, map, err);
+}
 
 static int send_box(struct spread *s, int root, int64_t i, struct dnn_err *err)
 {
@@ -181,8 +193,8 @@ static int send_box(struct spread *s, int root, int64_t i, struct dnn_err *err)
     const int64_t bytes =
         2 * dnn_evaluate_points(head.extent) * dnn_evaluate_width(s->e);
     if (s->owner && s->rc == 0) {
-        s->rc = add_box(s->row, &head, bytes, err);
-        if (s->rc == 0) map = s->row->box[s->row->nboxes - 1].map;
+        s->rc = receive_box(s, &head, &map, err);
+        if (s->rc < 0) map = NULL;
     }
     for (int64_t at = 0; at < bytes; at += PIECE) {
         const int64_t n = bytes - at < PIECE ? bytes - at : PIECE;

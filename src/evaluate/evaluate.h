@@ -112,7 +112,7 @@ struct dnn_evaluate_bin {
 };
 int dnn_evaluate_bins(const struct dnn_evaluation *evaluation,
                       const struct dnn_evaluate_bin **out);
-/* [classes][classes], rows: target; NULL: none. */
+/* [classes][classes], rows: target; NULL: of values, or more than 1024 classes. */
 const double *dnn_evaluate_confusion(const struct dnn_evaluation *evaluation);
 
 /* The samples, worst first; returns how many are listed.  Samples without a value are

@@ -77,7 +77,11 @@ struct evaluate_kind {
 extern const struct evaluate_kind dnn_evaluate_labels, dnn_evaluate_masks,
     dnn_evaluate_values;
 
-enum { EVALUATE_TOTALS = 16, EVALUATE_COLUMNS = 10 };
+enum {
+    EVALUATE_TOTALS = 16,
+    EVALUATE_COLUMNS = 10,
+    EVALUATE_CONFUSION = 1024 /* classes of a confusion matrix at most */
+};
 
 struct evaluate_results {
     int ntotals, ncolumns, nbins, nworst;
@@ -146,8 +150,12 @@ int64_t dnn_evaluate_points(const int64_t extent[3]);
 
 /* ---- boxes.c ---- */
 
-/* Bytes per point of a class map; codes of points that are not counted. */
+/* Bytes per point of a class map. */
 int dnn_evaluate_width(const struct dnn_evaluation *e);
+/* Add a box to a row; *map is to be filled. */
+int dnn_evaluate_box(const struct dnn_evaluation *e, struct evaluate_row *row,
+                     const int64_t start[3], const int64_t extent[3],
+                     unsigned char **map, struct dnn_err *err);
 /* The sample is complete on this rank: measure surface distances and free the boxes. */
 int dnn_evaluate_measure(const struct dnn_evaluation *e, struct evaluate_row *row,
                          struct dnn_err *err);

@@ -10,7 +10,6 @@
 #include <string.h>
 
 enum {
-    MOST_CONFUSION = 4096, /* classes of a confusion matrix */
     TOP = 5,
     MOST_CELLS = 1 << 23, /* of histograms: 64 MiB */
     MOST_BINS = 1 << 16,
@@ -281,7 +280,7 @@ static void results(struct dnn_evaluation *e)
 
     t.targets = t.hits + classes;
     t.outputs = t.targets + classes;
-    if (classes <= MOST_CONFUSION)
+    if (classes <= EVALUATE_CONFUSION)
         e->results.confusion =
             dnn_alloc((size_t)(classes * classes) * sizeof *e->results.confusion);
     count_rows(e, &t);

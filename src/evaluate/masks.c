@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CONFUSION = 4096 }; /* classes of a confusion matrix */
-
 /* A row counts for each class the points where target and output have it, those of the
  * target, and those of the output. */
 enum { HITS, TARGETS, OUTPUTS, PER_CLASS };
@@ -24,7 +22,7 @@ static uint16_t none_of(const struct dnn_evaluation *e)
 
 static bool has_confusion(const struct dnn_evaluation *e)
 {
-    return e->cfg.classes <= MOST_CONFUSION;
+    return e->cfg.classes <= EVALUATE_CONFUSION;
 }
 
 static void sizes(struct dnn_evaluation *e)
@@ -82,24 +80,14 @@ static int keep_box(const struct dnn_evaluation *e,
                     const struct dnn_evaluate_part *part, const uint16_t *code,
                     int64_t n, struct evaluate_row *row, struct dnn_err *err)
 {
-    const int width = dnn_evaluate_width(e);
-    struct evaluate_box box = {.map = malloc((size_t)(2 * n * width))};
+    unsigned char *map;
 
-    if (box.map == NULL)
-        return dnn_fail(
-            err, DNN_ENOMEM,
-            "sample \"%s\": class maps of %lld bytes do not fit into memory; "
-            "set surfaces to false",
-            part->name, (long long)(2 * n * width));
-    memcpy(box.start, part->start, sizeof box.start);
-    memcpy(box.extent, part->extent, sizeof box.extent);
-    if (width == 2)
-        memcpy(box.map, code, (size_t)n * 4);
+    DNN_TRY(dnn_evaluate_box(e, row, part->start, part->extent, &map, err));
+    if (dnn_evaluate_width(e) == 2)
+        memcpy(map, code, (size_t)n * 4);
     else
         for (int64_t i = 0; i < 2 * n; i++)
-            box.map[i] = (unsigned char)code[i];
-    row->box = dnn_grow(row->box, &row->boxcap, row->nboxes + 1, sizeof *row->box);
-    row->box[row->nboxes++] = box;
+            map[i] = (unsigned char)code[i];
     if (row->points < dnn_evaluate_points(row->full)) return 0;
     return dnn_evaluate_measure(e, row, err);
 }

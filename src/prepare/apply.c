@@ -169,6 +169,21 @@ static int read_fit(const struct dnn_jobj *top, int64_t i,
                     step->where, column);
 }
 
+static int fit_column(struct applied *a, const struct dnn_jobj *top, int64_t i,
+                      struct dnn_prepare_step *step, int k, struct dnn_err *err)
+{
+    const struct dnn_column_state *state = &a->states.state[k];
+    int64_t channels = dnn_column_state_channels(state);
+    struct dnn_step_fit *fit = &step->fit[k];
+
+    DNN_TRY(read_fit(top, i, step, state->column.name, fit, err));
+    if (fit->n == 1 || channels == fit->n || channels == DNN_UNKNOWN) return 0;
+    return dnn_fail(err, DNN_ECONFIG,
+                    "%s: the column \"%s\" of these samples has %" PRId64
+                    " channels; that of the dataset had %d",
+                    step->where, state->column.name, channels, fit->n);
+}
+
 static int plan_step(struct applied *a, const struct dnn_jobj *top, int64_t i,
                      struct dnn_prepare_step *step, struct dnn_err *err)
 {
@@ -177,8 +192,7 @@ static int plan_step(struct applied *a, const struct dnn_jobj *top, int64_t i,
         step->fit = dnn_alloc((size_t)a->states.n * sizeof *step->fit);
     for (int k = 0; k < a->states.n; k++)
         if (dnn_prepare_step_needs_for(step, k) != DNN_NEED_NOTHING)
-            DNN_TRY(read_fit(top, i, step, a->states.state[k].column.name,
-                             &step->fit[k], err));
+            DNN_TRY(fit_column(a, top, i, step, k, err));
     return dnn_prepare_step_states(step, &a->states, err);
 }
 
@@ -205,9 +219,8 @@ static int plan_steps(struct applied *a, const struct dnn_jobj *top, bool *point
         if (cut && !alone)
             return dnn_fail(
                 err, DNN_ECONFIG,
-                "%s: the dataset's samples are slices of volumes; this step "
-                "was applied to each slice and cannot be applied to whole "
-                "volumes",
+                "%s: the dataset's samples are slices of volumes; this step was "
+                "applied to each slice and cannot be applied to whole volumes",
                 step->where);
         *pointwise &= alone;
         p->nsteps++;

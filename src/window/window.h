@@ -68,13 +68,14 @@ struct dnn_blend;
 struct dnn_blend_cfg {
     const struct dnn_window *window; /* must outlive the blend                       */
     int64_t channels;
-    bool bounded;     /* values are in [-1, 1]: sums have half the size.  Else their
-                       * absolute value must be below 2^30, with a resolution of 2^-32 */
+    bool bounded;     /* values are in [-1, 1] (up to a rounding error of 1e-5): sums
+                       * have half the size and a resolution of 2^-30.  Else absolute
+                       * values must be below 2^30, with a resolution of 2^-32       */
     int64_t from, to; /* slabs                                                       */
     size_t memory;    /* limit in bytes; 0: none                                     */
     /* Called when all tiles of a box of points are added: its mean, channels last,
      * dense; start: in the sample.  Boxes do not overlap and never cross the end of a
-     * slab. */
+     * slab.  Called by dnn_blend_add(); value is valid until it returns. */
     int (*done)(void *arg, const int64_t start[DNN_WINDOW_DIMS],
                 const int64_t extent[DNN_WINDOW_DIMS], const float *value,
                 struct dnn_err *err);
@@ -86,13 +87,13 @@ int dnn_blend_open(const struct dnn_blend_cfg *cfg, struct dnn_blend **out,
 /* Add the output of a tile: its extents and channels, dense.  Points in padding or
  * outside the slabs are ignored.  Each tile must be added once.  A value that is NaN,
  * infinite or out of range is DNN_EDATA with its position; DNN_ENOMEM beyond the limit,
- * with what would help. */
+ * with what would help.  After an error the blend can only be closed. */
 int dnn_blend_add(struct dnn_blend *blend, int64_t tile, const float *value,
                   struct dnn_err *err);
 /* Bytes of the sums: now, and the most there were. */
 size_t dnn_blend_bytes(const struct dnn_blend *blend, size_t *peak);
-/* The most bytes that dnn_blend_add() needs for all slabs of a sample if tiles are
- * added in order. */
+/* The most bytes that the sums of all slabs of a sample need if tiles are added in
+ * order.  SIZE_MAX: more than can be counted. */
 size_t dnn_blend_estimate(const struct dnn_window *window, int64_t channels,
                           bool bounded);
 void dnn_blend_close(struct dnn_blend *blend); /* NULL is fine */

@@ -175,6 +175,35 @@ static void refusals(struct dnn_comm *comm, const struct data *d)
     dnn_buf_free(&text);
 }
 
+/* Ranks that disagree about a sample are found before its maps are assembled. */
+static void disagreement(struct dnn_comm *comm, const struct data *d)
+{
+    struct dnn_evaluate_cfg cfg = cfg_of(DNN_EVALUATE_MASKS);
+    const int rank = dnn_comm_rank(comm);
+    struct dnn_evaluate_part part = {
+        .sample = 0,
+        .name = "scan",
+        .full = {rank == 0 ? 2 : 3, Y, X},
+        .start = {rank == 0 ? 0 : 2, 0, 0},
+        .extent = {1,                 Y, X},
+        .output = d->output[0][0],
+        .labels = d->labels[0]
+    };
+    struct dnn_evaluation *e = NULL;
+    struct dnn_err err = {0};
+    struct dnn_buf text = {0};
+    int rc = dnn_evaluate_open(&cfg, &e, &err);
+
+    if (rc == 0 && rank < 2) rc = dnn_evaluate_add(e, &part, &err);
+    text_of(e, comm, rc, &text, &err);
+    all_ok(comm,
+           dnn_comm_size(comm) == 1 ||
+               strstr(text.text, "sample \"scan\" (0): its boxes disagree about its "
+                                 "extents") != NULL,
+           "different extents are refused");
+    dnn_buf_free(&text);
+}
+
 int main(void)
 {
     struct dnn_comm *comm = NULL, *self = NULL;
@@ -192,6 +221,7 @@ int main(void)
     compare(comm, self, d, DNN_EVALUATE_MASKS, "masks");
     compare(comm, self, d, DNN_EVALUATE_VALUES, "values");
     refusals(comm, d);
+    disagreement(comm, d);
     dnn_free(d);
     dnn_comm_close(self);
     return all_done(comm);

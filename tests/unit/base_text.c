@@ -76,6 +76,10 @@ static void numbers(void)
     ok(!dnn_text_size("x", &s) && !dnn_text_size("-1K", &s) &&
            !dnn_text_size("5 apples", &s),
        "not a size");
+    is_text(dnn_text_number(out, 3), "3", "a whole number");
+    is_text(dnn_text_number(out, -0.0), "0", "no negative zero");
+    is_text(dnn_text_number(out, 0.1), "0.1", "few digits");
+    is_text(dnn_text_number(out, 1 / 3.), "0.3333333333333333", "as many as needed");
     is_text(dnn_text_bytes(out, sizeof out, 0), "0 B", "nothing");
     is_text(dnn_text_bytes(out, sizeof out, 1023), "1023 B", "bytes");
     is_text(dnn_text_bytes(out, sizeof out, 3.1 * (1 << 30)), "3.1 GiB", "GiB");

@@ -298,6 +298,29 @@ static void test_edges(void)
     dnn_evaluate_close(e);
 }
 
+static void test_nothing(void)
+{
+    for (int task = DNN_EVALUATE_LABELS; task <= DNN_EVALUATE_VALUES; task++) {
+        struct dnn_evaluate_cfg cfg = {.task = (enum dnn_evaluate_task)task,
+                                       .classes = 2,
+                                       .channels = 2,
+                                       .surfaces = true,
+                                       .ndim = 3,
+                                       .bins = 3,
+                                       .worst = 3};
+        struct dnn_evaluation *e = made_open(&cfg);
+        const struct dnn_evaluate_worst *worst;
+
+        made_combine(e, made_comm());
+        is_near(made_total(e, "samples"), 0, 0, "no samples");
+        is_near(made_total(e, task == DNN_EVALUATE_VALUES ? "mse" : "accuracy"), NAN, 0,
+                "... have no mean");
+        is_int(dnn_evaluate_worst(e, &worst), 0, "... and no worst ones");
+        made_json(e);
+        dnn_evaluate_close(e);
+    }
+}
+
 static void test_refusals(void)
 {
     static const float good[2] = {0.5f, 0.5f}, bad[2] = {0, NAN}, odd[2] = {-2, 3};
@@ -349,6 +372,7 @@ int main(void)
     against_formulas(2, 1);
     test_order();
     test_edges();
+    test_nothing();
     test_refusals();
     dnn_comm_close(made_comm());
     return done();

@@ -332,6 +332,13 @@ static void test_errors(void)
                "the column \"input\" of these samples is f32 and read as 1 times its "
                "elements; that of the dataset was u8 and read as 0.00392157 times its "
                "elements");
+    dnn_free(record);
+    record =
+        record_with("\"steps\": [{\"type\": \"i8\"}]", "\"version\"", "\"version\"");
+    fails_with(
+        "mask", NULL, record,
+        "preparation of the dataset:1: config.steps[0].type: the column \"input\" "
+        "of these samples has 1 channels; that of the dataset had 2");
     char *cut = dnn_strndup(record, 40);
     struct raw raw;
     ok(open_raw(&raw, "u", NULL, cut) < 0 &&
