@@ -48,7 +48,9 @@ struct dnn_option {
 struct dnn_command {
     const char *name;
     const char *operands; /* as in a usage line: "NODE", "[--] CMD...", "" */
-    int min, max;         /* how many operands; max -1: any number         */
+    /* How many operands.  max -1: the command line of another program, so options end at
+     * the first operand. */
+    int min, max;
     const char *help;     /* one sentence                                  */
     const struct dnn_option *options; /* ends with name == NULL; or NULL       */
     const char *about; /* paragraphs for the manual, or NULL            */
