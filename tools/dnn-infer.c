@@ -11,6 +11,7 @@
 #include "package/package.h"
 #include "stage/stage.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -218,7 +219,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
 static const struct dnn_command commands[] = {
     {.operands = "[CONFIG.json | MODEL INPUT...]",
      .min = 0,
-     .max = -1,
+     .max = INT_MAX, /* options may follow */
      .help = "apply a trained network to samples, and evaluate it",
      .options = options,
      .run = run},

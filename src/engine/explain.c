@@ -56,7 +56,7 @@ static const char *shape_of(char *out, size_t size, const struct dnn_prog *prog,
     return dnn_shape_text(out, size, dnn_prog_shape(prog, op->in[0]));
 }
 
-static void print_steps(const struct dnn_model *model, FILE *where)
+void dnn_model_print_steps(const struct dnn_model *model, FILE *where)
 {
     const struct dnn_prog *prog = model->prog;
     int layer = 5, name = 2, shape = 6, kernel = 6;
@@ -115,9 +115,8 @@ static void print_work(const struct dnn_model *model, FILE *where)
     fprintf(where, "in all: %.6g GFLOP\n", dnn_measure_flops(prog) / 1e9);
 }
 
-void dnn_model_print(const struct dnn_model *model, FILE *where)
+void dnn_model_print_memory(const struct dnn_model *model, FILE *where)
 {
-    print_steps(model, where);
     print_memory(model, where);
     print_work(model, where);
 }

@@ -123,9 +123,10 @@ size_t dnn_model_available(void);
 /* Bytes allocated by dnn_model_start(); may be called before it. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);
 
-/* Print every op with its kernel, memory by block, and FLOP.  Only after
+/* Print every op with its kernel; memory by block and FLOP.  Only after
  * dnn_model_start(); a dry run is allowed. */
-void dnn_model_print(const struct dnn_model *model, FILE *where);
+void dnn_model_print_steps(const struct dnn_model *model, FILE *where);
+void dnn_model_print_memory(const struct dnn_model *model, FILE *where);
 
 /* Local.  Initialize the weights; fill inputs with normal random numbers, targets with
  * normal random numbers or random labels.  All depend only on the seed. */

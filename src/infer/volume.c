@@ -78,13 +78,22 @@ static int samples_differ(const struct dnn_config *config, bool *out,
                           struct dnn_err *err)
 {
     const struct dnn_graph *graph = config->net.graph;
+    const struct dnn_shape *net = &graph->node[graph->input[0]].out;
     struct infer_input *input;
+    struct infer_about about;
+    int rc = 0;
 
     DNN_TRY(dnn_infer_input_open(config, &input, err));
-    *out = differs(&dnn_infer_input_column(input)->shape,
-                   &graph->node[graph->input[0]].out);
+    const struct dnn_shape *all = &dnn_infer_input_column(input)->shape;
+    *out = dnn_shape_known(all) && differs(all, net);
+    /* Files of which each has its own extents. */
+    int64_t n = dnn_shape_known(all) ? 0 : dnn_infer_input_count(input);
+    for (int64_t i = 0; i < n && rc == 0 && !*out; i++) {
+        rc = dnn_infer_input_about(input, i, &about, err);
+        *out = rc == 0 && differs(&about.shape, net);
+    }
     dnn_infer_input_close(input);
-    return 0;
+    return rc;
 }
 
 int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,

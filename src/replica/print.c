@@ -25,8 +25,11 @@ static void print_sizes(int64_t total, int micro_batches, int from, int to, FILE
             dnn_order_part(total, total, 0, m + count, micro_batches, &first, &next);
             if (next != n) break;
         }
-        fprintf(where, "%s%d of %lld sample%s", m == from ? "" : ", ", count,
-                (long long)n, plural(n));
+        fprintf(where, "%s%d ", m == from ? "" : ", ", count);
+        if (n == 0)
+            fprintf(where, "empty");
+        else
+            fprintf(where, "of %lld sample%s", (long long)n, plural(n));
     }
 }
 

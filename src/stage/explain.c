@@ -98,27 +98,42 @@ static int describe_rank(const struct explain *e, const struct dnn_stage *stage,
 
     if (f == NULL) return no_memory(err);
     struct dnn_comm *comm = dnn_comm_pretend(e->what->ranks, rank);
-    fprintf(f, ", %d thread%s%s:\n", threads, threads == 1 ? "" : "s",
-            e->what->ranks == 1 ? "" : " each");
+    fprintf(f, ", %d thread%s per rank:\n", threads, threads == 1 ? "" : "s");
     dnn_replica_print_cuts(stage->replica, comm, f);
     dnn_comm_close(comm);
     return fclose(f) == 0 ? 0 : no_memory(err);
 }
 
+/* What distinguishes the plans of two models. */
 static int describe_model(const struct dnn_model *m, char **out, struct dnn_err *err)
 {
     size_t len;
     FILE *f = open_memstream(out, &len);
 
     if (f == NULL) return no_memory(err);
-    fprintf(f, ": %s, micro-batches of %lld of %lld sample%s%s\n",
+    fprintf(f, ": %s, micro-batches of %lld sample%s\n",
             dnn_model_role_name(m->opts.role), (long long)m->opts.batch,
-            (long long)m->opts.total, m->opts.total == 1 ? "" : "s",
-            m->opts.owner == NULL
-                ? ""
-                : "; weights and other memory are shared with a plan above");
-    dnn_model_print(m, f);
+            m->opts.batch == 1 ? "" : "s");
+    dnn_model_print_steps(m, f);
     return fclose(f) == 0 ? 0 : no_memory(err);
+}
+
+/* Memory and work of the first model with a plan; others may share more of it. */
+static int describe_memory(const struct dnn_model *m, struct dnn_buf *out,
+                           struct dnn_err *err)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *f = open_memstream(&text, &len);
+
+    if (f == NULL) return no_memory(err);
+    dnn_model_print_memory(m, f);
+    if (m->opts.owner != NULL)
+        fprintf(f, "weights, and more where possible, are shared with a plan above\n");
+    bool good = fclose(f) == 0;
+    if (good) dnn_buf_bytes(out, text, len);
+    free(text);
+    return good ? 0 : no_memory(err);
 }
 
 static void print_bytes(const struct dnn_stage *stage, struct dnn_buf *out)
@@ -139,32 +154,51 @@ static void print_bytes(const struct dnn_stage *stage, struct dnn_buf *out)
             dnn_text_bytes(a, sizeof a, (double)available));
 }
 
+/* Find or add the plan of a model; *number: its index. */
+static int add_plan(struct explain *e, const struct dnn_model *m,
+                    const struct item *group, int *number, struct dnn_err *err)
+{
+    char *text = NULL;
+    int rc = describe_model(m, &text, err);
+
+    if (rc < 0) {
+        free(text);
+        return rc;
+    }
+    struct item *plan = find(&e->plans, text, e->what->ranks);
+    if (plan->nranks == 0) DNN_TRY(describe_memory(m, &plan->out, err));
+    for (int r = 0; r < e->what->ranks; r++)
+        if (group->rank[r]) add_rank(plan, r);
+    *number = (int)(plan - e->plans.item);
+    return 0;
+}
+
 /* Add the plans of the ranks of a group, of which one has opened the stage. */
 static int add_group(struct explain *e, const struct dnn_stage *stage,
                      struct item *group, struct dnn_err *err)
 {
     const struct dnn_model *m;
-    int ranks = e->what->ranks, last = -1;
+    int *models = NULL, known = 0, number; /* models: how many have each plan */
+    size_t cap = 0;
+    int rc = 0;
 
     print_bytes(stage, &group->out);
-    dnn_buf_add(&group->out, "  plans:");
     for (int i = 0; (m = dnn_replica_nth_model(stage->replica, i)) != NULL; i++) {
-        char *text = NULL;
-        int rc = describe_model(m, &text, err);
-
-        if (rc < 0) {
-            free(text);
-            return rc;
-        }
-        struct item *plan = find(&e->plans, text, ranks);
-        int number = (int)(plan - e->plans.item);
-        for (int r = 0; r < ranks; r++)
-            if (group->rank[r]) add_rank(plan, r);
-        if (number != last) dnn_buf_add(&group->out, " %d", number + 1);
-        last = number;
+        rc = add_plan(e, m, group, &number, err);
+        if (rc < 0) break;
+        models = dnn_grow(models, &cap, (size_t)e->plans.n, sizeof *models);
+        while (known < e->plans.n)
+            models[known++] = 0;
+        models[number]++;
+    }
+    dnn_buf_add(&group->out, "  plans:");
+    for (int p = 0; p < known; p++) {
+        if (models[p] > 0) dnn_buf_add(&group->out, " %d", p + 1);
+        if (models[p] > 1) dnn_buf_add(&group->out, " (%d models)", models[p]);
     }
     dnn_buf_add(&group->out, "\n");
-    return 0;
+    dnn_free(models);
+    return rc;
 }
 
 /* ---- all ranks ---- */
@@ -225,7 +259,7 @@ static void print_all(const struct explain *e)
     for (int i = 0; i < e->plans.n; i++) {
         fprintf(where, "\nplan %d of ", i + 1);
         print_ranks(&e->plans.item[i], e->what->ranks, where);
-        fputs(e->plans.item[i].text, where);
+        fprintf(where, "%s%s", e->plans.item[i].text, e->plans.item[i].out.text);
     }
 }
 

@@ -72,15 +72,34 @@ guarded dnn-train --explain --ranks 4 train.json > explained 2>&1
 result "each distinct plan is printed once, with its ranks" "$(
     grep -E '^(ranks|plan )|^  plans' explained | diff - <(
         cat << 'END'
-ranks 0-1, 1 thread each:
+ranks 0-1, 1 thread per rank:
   plans: 1 2 3
-ranks 2-3, 1 thread each:
-  plans: 4 2 5
-plan 1 of ranks 0-1: training, micro-batches of 3 of 10 samples
-plan 2 of ranks 0-3: training, micro-batches of 1 of 4 samples; weights and other memory are shared with a plan above
-plan 3 of ranks 0-1: evaluation, micro-batches of 2 of 6 samples; weights and other memory are shared with a plan above
-plan 4 of ranks 2-3: training, micro-batches of 2 of 10 samples
-plan 5 of ranks 2-3: evaluation, micro-batches of 1 of 6 samples; weights and other memory are shared with a plan above
+ranks 2-3, 1 thread per rank:
+  plans: 2 4 5
+plan 1 of ranks 0-1: training, micro-batches of 3 samples
+plan 2 of ranks 0-3: training, micro-batches of 1 sample
+plan 3 of ranks 0-1: evaluation, micro-batches of 2 samples
+plan 4 of ranks 2-3: training, micro-batches of 2 samples
+plan 5 of ranks 2-3: evaluation, micro-batches of 1 sample
+END
+    )
+)"
+guarded dnn-train --explain --ranks 3 --set deterministic=true train.json > explained 2>&1
+result "models with the same plan are counted" "$(
+    grep -E '^(rank|plan )|^  (training, last|plans)' explained | diff - <(
+        cat << 'END'
+rank 0, 1 thread per rank:
+  training, last batch of 4 samples: 8 micro-batches, of this rank 2 of 1 sample
+  plans: 1 (2 models) 2 (2 models) 3
+rank 1, 1 thread per rank:
+  training, last batch of 4 samples: 8 micro-batches, of this rank 2 of 1 sample, 1 empty
+  plans: 2 (5 models) 3
+rank 2, 1 thread per rank:
+  training, last batch of 4 samples: 8 micro-batches, of this rank 3 empty
+  plans: 2 (3 models) 3
+plan 1 of rank 0: training, micro-batches of 2 samples
+plan 2 of ranks 0-2: training, micro-batches of 1 sample
+plan 3 of ranks 0-2: evaluation, micro-batches of 1 sample
 END
     )
 )"
@@ -89,7 +108,7 @@ result "inference is explained alone" "$(
     grep -E '^  (training|evaluation|inference),|^plan ' explained | diff - <(
         cat << 'END'
   inference, batches of 6 samples: 2 micro-batches, of this rank 1 of 3 samples
-plan 1 of ranks 0-1: inference, micro-batches of 3 of 6 samples
+plan 1 of ranks 0-1: inference, micro-batches of 3 samples
 END
     )
 )"
