@@ -20,32 +20,23 @@ const struct dnn_choice dnn_pad_choices[] = {
 int dnn_crop(const struct dnn_array *in, const int64_t *start, const int64_t *extent,
              struct dnn_array *out, struct dnn_err *err)
 {
-    int64_t first[DNN_MAX_SPACE] = {0};
-    struct dnn_grid from, to;
+    int64_t first[DNN_MAX_SPACE + 1] = {0}, n[DNN_MAX_SPACE + 1];
+    struct dnn_grid from;
 
     DNN_TRY(dnn_transform_grid(in, "crop", &from, err));
-    to = from;
     for (int i = 0; i < from.nspace; i++) {
-        int k = DNN_MAX_SPACE - from.nspace + i;
+        int64_t full = from.n[DNN_MAX_SPACE - from.nspace + i];
 
-        if (start[i] < 0 || extent[i] < 1 || start[i] > from.n[k] - extent[i])
+        if (start[i] < 0 || extent[i] < 1 || start[i] > full - extent[i])
             return dnn_fail(err, DNN_ECONFIG,
                             "crop: size %" PRId64 " at offset %" PRId64
                             " exceeds axis %d of size %" PRId64,
-                            extent[i], start[i], i, from.n[k]);
-        first[k] = start[i];
-        to.n[k] = extent[i];
+                            extent[i], start[i], i, full);
+        first[i] = start[i];
+        n[i] = extent[i];
     }
-    DNN_TRY(dnn_transform_make(in, &to, out, err));
-    size_t row = (size_t)to.n[2] * to.pixel;
-    char *at = out->data;
-    for (int64_t z = 0; z < to.n[0]; z++)
-        for (int64_t y = 0; y < to.n[1]; y++, at += row)
-            memcpy(at,
-                   (const char *)in->data +
-                       dnn_transform_at(&from, first[0] + z, first[1] + y, first[2]),
-                   row);
-    return 0;
+    n[from.nspace] = from.channels;
+    return dnn_array_box(in, first, n, out, err);
 }
 
 /* ---- padding ---- */

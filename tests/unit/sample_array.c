@@ -90,6 +90,38 @@ static double through(enum dnn_dtype type, double x, bool strict, struct dnn_err
     return back;
 }
 
+/* All halves, also infinite ones, as f32 one by one; doubles in place, in many blocks. */
+static void many(void)
+{
+    enum { HALVES = 1 << 16, DOUBLES = 3000 };
+    static uint16_t half[HALVES];
+    static float got[HALVES];
+    static double x[DOUBLES];
+    struct dnn_err err = {0};
+    bool same = true;
+
+    for (int i = 0; i < HALVES; i++)
+        half[i] = (uint16_t)i;
+    is_int(dnn_convert(half, DNN_F16, got, DNN_F32, HALVES, true, &err), 0, "halves");
+    for (int i = 0; i < HALVES; i++) {
+        float want = dnn_f16_to_f32(half[i]);
+
+        same = same && (isnan(want) ? isnan(got[i]) : got[i] == want);
+    }
+    ok(same, "are the same numbers");
+    for (int i = 0; i < DOUBLES; i++)
+        x[i] = i / 3.0;
+    is_int(dnn_convert(x, DNN_F64, x, DNN_F32, DOUBLES, false, &err), 0, "in place");
+    same = true;
+    for (int i = 0; i < DOUBLES; i++) {
+        float to;
+
+        memcpy(&to, (char *)x + (size_t)i * sizeof to, sizeof to);
+        same = same && to == (float)(i / 3.0);
+    }
+    ok(same, "each is rounded once");
+}
+
 static void reals(void)
 {
     struct dnn_err err = {0};
@@ -301,6 +333,7 @@ int main(void)
 {
     memory();
     reals();
+    many();
     strict();
     all_pairs();
     in_place();
