@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const double smoothing = 3; /* seconds over which step timings are averaged */
 static const double report_every = 30; /* seconds between two updates of the report */
@@ -258,7 +257,6 @@ int dnn_trainer_log_test(struct train_log *log, const struct train_value *value,
     fill(log, &r);
     r.epoch = r.epochs = 1;
     r.batch = r.batches;
-    r.samples_per_second = r.data = r.compute = r.comm = r.straggler = NAN;
     for (int i = 0; i < n; i++)
         put(&r, value[i].name, value[i].value, value[i].main);
     DNN_TRY(dnn_telemetry_write(log->telemetry, &r, err));
