@@ -35,7 +35,9 @@ struct dnn_ckpt_cfg {
     bool background; /* write in a thread                                           */
 };
 
-struct dnn_ckpts; /* the checkpoints of a run */
+/* The checkpoints of a run.  err must not be NULL in a Collective function of several
+ * ranks, in dnn_ckpt_load() and in dnn_ckpt_verify(). */
+struct dnn_ckpts;
 
 /* Collective (comm NULL: only this process).  Create dir and remove temporary files of
  * a killed run.  DNN_EIO if another run uses the directory.  The caller owns *out:

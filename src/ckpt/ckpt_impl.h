@@ -118,8 +118,7 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err);
 
 /* ---- save.c ---- */
 
-/* Collective.  Wait for the writer; returns its error, on all ranks. */
-int dnn_ckpt_join(struct dnn_ckpts *ckpts, struct dnn_err *err);
+/* Collective, unless there is one rank only: dnn_comm_agree(). */
 int dnn_ckpt_agree(struct dnn_ckpts *ckpts, int rc, struct dnn_err *err);
 
 /* ---- file.c ---- */

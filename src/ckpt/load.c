@@ -197,12 +197,10 @@ int dnn_ckpt_load(struct dnn_ckpts *c, const char *wanted, int n,
                   struct dnn_err *err)
 {
     struct dnn_ckpt_file *file = NULL;
-    struct dnn_err own = {0};
 
-    if (err == NULL) err = &own;
     *step = -1;
     *state = NULL;
-    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses c->step */
+    DNN_TRY(dnn_ckpt_wait(c, err)); /* the writer uses c->step */
     int rc = load(c, wanted, n, array, &file, step, state, err);
     dnn_ckpt_file_close(file);
     return rc;

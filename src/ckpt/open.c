@@ -187,11 +187,9 @@ static struct dnn_ckpts *make(struct dnn_comm *comm, const struct dnn_ckpt_cfg *
 int dnn_ckpt_open(struct dnn_comm *comm, const struct dnn_ckpt_cfg *cfg,
                   struct dnn_ckpts **out, struct dnn_err *err)
 {
-    struct dnn_err own = {0};
     struct dnn_ckpts *c = make(comm, cfg);
     int rc = 0;
 
-    if (err == NULL) err = &own;
     if (c->keep < 1)
         rc = dnn_fail(err, DNN_ECONFIG,
                       "%s: number of checkpoints to keep is %d; must be at least 1",

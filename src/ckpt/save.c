@@ -149,7 +149,7 @@ static int wait_for_writer(struct dnn_ckpts *c, struct dnn_err *err)
     return rc;
 }
 
-int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
+int dnn_ckpt_wait(struct dnn_ckpts *c, struct dnn_err *err)
 {
     int wait_rc = wait_for_writer(c, err);
 
@@ -160,15 +160,8 @@ int dnn_ckpt_join(struct dnn_ckpts *c, struct dnn_err *err)
     free_job(&c->job);
     c->rc = 0;
     if (wait_rc < 0) return wait_rc;
-    if (rc < 0) *err = c->err;
+    if (rc < 0 && err != NULL) *err = c->err;
     return dnn_ckpt_agree(c, rc, err);
-}
-
-int dnn_ckpt_wait(struct dnn_ckpts *c, struct dnn_err *err)
-{
-    struct dnn_err own = {0};
-
-    return dnn_ckpt_join(c, err == NULL ? &own : err);
 }
 
 /* ---- the copy ---- */
@@ -223,10 +216,7 @@ static int reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *arra
 int dnn_ckpt_reserve(struct dnn_ckpts *c, int n, const struct dnn_ckpt_array *array,
                      struct dnn_err *err)
 {
-    struct dnn_err own = {0};
-
-    if (err == NULL) err = &own;
-    DNN_TRY(dnn_ckpt_join(c, err)); /* the writer uses the copy */
+    DNN_TRY(dnn_ckpt_wait(c, err)); /* the writer uses the copy */
     return dnn_ckpt_agree(c, c->rank == 0 ? reserve(c, n, array, err) : 0, err);
 }
 
@@ -262,12 +252,10 @@ int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
                   const struct dnn_ckpt_array *array, const char *state, bool best,
                   struct dnn_err *err)
 {
-    struct dnn_err own = {0};
     double began = dnn_clock_now();
     int rc;
 
-    if (err == NULL) err = &own;
-    DNN_TRY(dnn_ckpt_join(c, err));
+    DNN_TRY(dnn_ckpt_wait(c, err));
     rc = step < 0
              ? dnn_fail(err, DNN_EDATA, "%s: step is %" PRId64 "; must not be negative",
                         c->dir, step)
@@ -279,7 +267,7 @@ int dnn_ckpt_save(struct dnn_ckpts *c, int64_t step, int n,
         copy_arrays(c, step, n, array, state, best);
         start(c);
     }
-    if (rc == 0 && !c->background) rc = dnn_ckpt_join(c, err);
+    if (rc == 0 && !c->background) rc = dnn_ckpt_wait(c, err);
     c->blocked = dnn_clock_now() - began;
     return rc;
 }

@@ -54,7 +54,7 @@ static int print_arrays(struct dnn_ckpt_file *file, FILE *where, struct dnn_err 
                 rc == 0           ? "ok"
                 : rc == DNN_EDATA ? "WRONG"
                                   : "not read");
-        if (rc < 0 && bad++ == 0 && err != NULL) *err = why;
+        if (rc < 0 && bad++ == 0) *err = why;
     }
     return bad;
 }
@@ -62,9 +62,7 @@ static int print_arrays(struct dnn_ckpt_file *file, FILE *where, struct dnn_err 
 int dnn_ckpt_verify(const char *path, FILE *where, struct dnn_err *err)
 {
     struct dnn_ckpt_file *file;
-    struct dnn_err own = {0};
 
-    if (err == NULL) err = &own;
     DNN_TRY(dnn_ckpt_file_open(path, &file, err));
     print_head(file, where);
     int n = dnn_ckpt_file_count(file);

@@ -246,7 +246,6 @@ void dnn_trainer_header(const struct train_run *run, const char *dataset)
             dnn_feed_count(run->stage->train.feed), run->config->batch_size,
             dnn_feed_batches(run->stage->train.feed), run->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
-            run->stage->eval.feed == NULL ? (int64_t)0
-                                          : dnn_feed_count(run->stage->eval.feed));
+            dnn_trainer_eval_samples(run));
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
 }

@@ -12,7 +12,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 static const double smoothing = 3; /* seconds over which step timings are averaged */
 static const double report_every = 30; /* seconds between two updates of the report */

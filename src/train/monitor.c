@@ -75,8 +75,7 @@ int dnn_trainer_monitor_open(struct train_monitor *m, const struct train_run *ru
     choose_metric(m);
     if (run->metrics != NULL) dnn_metrics_start(run->metrics);
     dnn_trainer_values(run, NAN, value, &n);
-    for (int i = 0; i < n; i++)
-        value[i].value = NAN;
+    /* Only the names matter. */
     return check_metrics(m, name_values(NAN, n, value, named), named, err);
 }
 

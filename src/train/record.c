@@ -26,13 +26,19 @@
 #include <time.h>
 #include <unistd.h>
 
-static void add_text(struct dnn_buf *out, const char *key, const char *text)
+/* Add a JSON string, or null. */
+static void add_string(struct dnn_buf *out, const char *text)
 {
-    dnn_buf_add(out, "  \"%s\": ", key);
     if (text == NULL)
         dnn_buf_add(out, "null");
     else
         dnn_json_quoted(out, text);
+}
+
+static void add_text(struct dnn_buf *out, const char *key, const char *text)
+{
+    dnn_buf_add(out, "  \"%s\": ", key);
+    add_string(out, text);
     dnn_buf_add(out, ",\n");
 }
 
@@ -54,6 +60,11 @@ static char *utc_now(void)
     char text[DNN_CLOCK_TEXT];
 
     return dnn_strdup(dnn_clock_utc(text, sizeof text, time(NULL)));
+}
+
+static char *path_of(const struct train_record *record)
+{
+    return dnn_format("%s/run.json", dnn_config_dir(record->run->config));
 }
 
 /* ---- the data ---- */
@@ -108,10 +119,7 @@ static void add_data(const struct train_record *record, struct dnn_buf *out)
                                       : NULL;
     dnn_trainer_shapes(run, &shapes);
     dnn_buf_add(out, "  \"data\": {\"path\": ");
-    if (path != NULL)
-        dnn_json_quoted(out, path);
-    else
-        dnn_buf_add(out, "null");
+    add_string(out, path);
     dnn_buf_add(out, ", \"split\": ");
     dnn_json_quoted(out, o.split != NULL ? o.split : "");
     if (record->hash[0] != '\0') dnn_buf_add(out, ", \"hash\": \"%s\"", record->hash);
@@ -120,8 +128,7 @@ static void add_data(const struct train_record *record, struct dnn_buf *out)
     dnn_buf_add(out, ", \"training_samples\": %" PRId64,
                 dnn_feed_count(run->stage->train.feed));
     dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
-                run->stage->eval.feed == NULL ? (int64_t)0
-                                              : dnn_feed_count(run->stage->eval.feed));
+                dnn_trainer_eval_samples(run));
     dnn_buf_free(&shapes);
 }
 
@@ -259,9 +266,10 @@ static void read_old(const struct dnn_json *old, struct train_record *record)
 }
 
 /* Read run.json of an interrupted run; it is not needed to resume. */
-static void resume_record(struct train_record *record, const char *path)
+static void resume_record(struct train_record *record)
 {
     const struct train_progress *at = record->at;
+    char *path = path_of(record);
     struct dnn_json *old = NULL;
     struct dnn_err err = {0};
     char *now = utc_now();
@@ -280,24 +288,19 @@ static void resume_record(struct train_record *record, const char *path)
                     record->resumed.len > 0 ? ", " : "", at->step, at->epoch, now,
                     record->run->session->size);
     if (record->started == NULL) record->started = dnn_strdup(now);
+    dnn_free(path);
     dnn_free(now);
 }
 
 int dnn_trainer_record_open(struct train_record *record, const struct train_run *run,
                             const struct train_progress *at, struct dnn_err *err)
 {
-    char *path = dnn_format("%s/run.json", dnn_config_dir(run->config));
-
     record->run = run;
     record->at = at;
-    int rc = describe_data(record, err);
-    if (rc == 0) {
-        resume_record(record, path);
-        describe(record);
-        rc = dnn_trainer_record(record, "running", NULL, err);
-    }
-    dnn_free(path);
-    return rc;
+    DNN_TRY(describe_data(record, err));
+    resume_record(record);
+    describe(record);
+    return dnn_trainer_record(record, "running", NULL, err);
 }
 
 void dnn_trainer_record_close(struct train_record *record)
@@ -331,7 +334,6 @@ static void add_metrics(const struct train_record *record, struct dnn_buf *out)
 void dnn_trainer_record_text(const struct train_record *record, const char *status,
                              const char *why, struct dnn_buf *out)
 {
-    const struct train_run *run = record->run;
     const struct train_progress *at = record->at;
     const bool ended = strcmp(status, "running") != 0;
     char *now = utc_now();
@@ -345,7 +347,7 @@ void dnn_trainer_record_text(const struct train_record *record, const char *stat
     add_real(out, ended ? dnn_trainer_seconds(at) : at->seconds);
     dnn_buf_add(out, ",\n");
     dnn_buf_bytes(out, record->about.text, record->about.len);
-    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(run->stage->replica));
+    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(record->run->stage->replica));
     dnn_buf_add(out, "  \"resumed\": [%s],\n",
                 record->resumed.text == NULL ? "" : record->resumed.text);
     add_int(out, "epochs", at->epoch);
@@ -359,7 +361,7 @@ int dnn_trainer_record(const struct train_record *record, const char *status,
                        const char *why, struct dnn_err *err)
 {
     struct dnn_buf out = {0};
-    char *path = dnn_format("%s/run.json", dnn_config_dir(record->run->config));
+    char *path = path_of(record);
 
     dnn_trainer_record_text(record, status, why, &out);
     int rc = dnn_file_write(path, out.text, out.len, err);

@@ -30,6 +30,12 @@ static inline struct dnn_model *dnn_trainer_model(const struct train_run *run)
     return dnn_replica_model(run->stage->replica);
 }
 
+/* Local.  The number of samples of an evaluation. */
+static inline int64_t dnn_trainer_eval_samples(const struct train_run *run)
+{
+    return run->stage->eval.feed == NULL ? 0 : dnn_feed_count(run->stage->eval.feed);
+}
+
 /* ---- progress.c.  Local. ---- */
 
 /* How far the run is.  All but `began` is saved in checkpoints. */

@@ -14,7 +14,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* L-BFGS has no learning rate. */
 static double rate_now(const struct dnn_trainer *t)

@@ -134,7 +134,7 @@ result "damaged files" "$(
     train 4 dense.json no --set checkpoints.load=short.weights.h5
     prints 'dnn-train: short.weights.h5: '
     cp -r one/checkpoints/ckpt-000000006.bp bad.bp
-    printf XXXX | dd of=bad.bp/data.0 bs=1 seek=700 conv=notrunc 2> /dev/null
+    printf XXXX | dd of=bad.bp/data.0 bs=1 seek=2000 conv=notrunc 2> /dev/null
     train 4 dense.json no --set checkpoints.load=bad.bp
     prints 'dnn-train: bad.bp: ' 'is damaged')"
 result "these runs wrote nothing" "$(find no -name 'ckpt-*' -o -name 'model*' 2> /dev/null)"
