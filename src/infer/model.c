@@ -130,21 +130,28 @@ static bool fits(const struct dnn_import *how, const struct dnn_package_input *n
 static void find_layout(const char *path, const struct dnn_package_input *net,
                         struct dnn_import *out)
 {
-    for (int whole = 0; whole < 2; whole++)
-        for (int layout = 0; layout < 3; layout++) {
-            static const int order[] = {DNN_LAYOUT_AUTO, DNN_LAYOUT_NONE,
-                                        DNN_LAYOUT_FIRST};
-            const struct dnn_import how = {
-                .input = {.path = path, .kind = -1, .layout = order[layout],
-                          .gray = net->shape.ints[net->shape.count - 1] == 1},
-                .target = {.kind = -1},
-                .whole = whole != 0};
+    static const struct {
+        bool whole;
+        int layout;
+    } way[] = {
+        {false, DNN_LAYOUT_AUTO },
+        {true,  DNN_LAYOUT_AUTO },
+        {true,  DNN_LAYOUT_NONE },
+        {false, DNN_LAYOUT_NONE },
+        {true,  DNN_LAYOUT_FIRST},
+        {false, DNN_LAYOUT_FIRST},
+    };
+    const struct dnn_import usual = {.input = {.path = path, .kind = -1},
+                                     .target = {.kind = -1}};
 
-            *out = how;
-            if (net->shape.count > 0 && fits(&how, net)) return;
-        }
-    *out = (struct dnn_import){.input = {.path = path, .kind = -1},
-                               .target = {.kind = -1}};
+    for (size_t i = 0; i < sizeof way / sizeof *way && net->shape.count > 0; i++) {
+        *out = usual;
+        out->whole = way[i].whole;
+        out->input.layout = way[i].layout;
+        out->input.gray = net->shape.ints[net->shape.count - 1] == 1;
+        if (fits(out, net)) return;
+    }
+    *out = usual;
 }
 
 static void add_inputs(struct changes *c, const char *input, const char *target,
@@ -215,7 +222,6 @@ static int read_config(const struct dnn_infer_model *m, const struct dnn_package
     add_text(c, "layers", model);
     add_text(c, "checkpoints.load", model);
     add_text(c, "dir", m->output);
-    add_text(c, "data.test_output_path", m->output);
     if (m->formats != NULL) add_list(c, "inference.formats", m->formats);
     if (m->contents != NULL) add_list(c, "inference.contents", m->contents);
     int rc = add_samples(m, dnn_package_info(p), model, c, err);

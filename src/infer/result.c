@@ -181,7 +181,8 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     if (options.formats == 0) return 0;
     DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
     for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
-        dnn_log(DNN_INFO, "infer", "writing outputs to %s", dnn_output_path(r->files, i));
+        if (i == 0 || strcmp(dnn_output_path(r->files, i), dnn_output_path(r->files, i - 1)))
+            dnn_log(DNN_INFO, "infer", "writing outputs to %s", dnn_output_path(r->files, i));
     return 0;
 }
 
