@@ -1,8 +1,7 @@
 /* blend.c - sums of the outputs of tiles: which are in memory, and when they are
  * complete.
  *
- * Sums are allocated in cells: boxes between multiples of the step of the tiles.  A
- * cell exists from the first to the last tile that overlaps it.
+ * Sums are allocated in cells: boxes between the starts and ends of tiles.  A cell exists from the first to the last tile that overlaps it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,13 +22,12 @@ void blend_cell_box(const struct dnn_window *window, const int64_t *cell,
     for (int a = 0; a < DNN_WINDOW_DIMS; a++) {
         const struct window_axis *axis = &window->axis[a];
 
-        start[a] = cell[a] * axis->cell;
-        extent[a] =
-            axis->full - start[a] < axis->cell ? axis->full - start[a] : axis->cell;
+        start[a] = axis->edge[cell[a]];
+        extent[a] = axis->edge[cell[a] + 1] - start[a];
     }
 }
 
-static int64_t cells_of_slab(const struct dnn_window *window)
+static int64_t cells_of_layer(const struct dnn_window *window)
 {
     int64_t n = 1;
 
@@ -38,9 +36,9 @@ static int64_t cells_of_slab(const struct dnn_window *window)
     return n;
 }
 
-struct blend_slab *blend_slab_of(const struct dnn_blend *blend, const int64_t *cell)
+struct blend_layer *blend_layer_of(const struct dnn_blend *blend, const int64_t *cell)
 {
-    return &blend->slab[cell[blend->cfg.window->lead] - blend->cfg.from];
+    return &blend->layer[cell[blend->cfg.window->lead] - blend->cell];
 }
 
 struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *cell)
@@ -50,7 +48,7 @@ struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *c
 
     for (int a = w->lead + 1; a < DNN_WINDOW_DIMS; a++)
         i = i * w->axis[a].ncells + cell[a];
-    return &blend_slab_of(blend, cell)->cell[i];
+    return &blend_layer_of(blend, cell)->cell[i];
 }
 
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
@@ -129,11 +127,11 @@ static void fill_inverse(const struct dnn_window *window, const int64_t *cell,
 static int open_cell(struct dnn_blend *blend, const int64_t *cell, struct dnn_err *err)
 {
     const struct dnn_window *w = blend->cfg.window;
-    struct blend_slab *slab = blend_slab_of(blend, cell);
+    struct blend_layer *layer = blend_layer_of(blend, cell);
 
-    if (slab->cell == NULL) {
-        slab->left = cells_of_slab(w);
-        slab->cell = dnn_alloc((size_t)slab->left * sizeof *slab->cell);
+    if (layer->cell == NULL) {
+        layer->left = cells_of_layer(w);
+        layer->cell = dnn_alloc((size_t)layer->left * sizeof *layer->cell);
     }
     struct blend_cell *c = blend_cell_of(blend, cell);
     if (c->sum != NULL) return 0;
@@ -159,7 +157,7 @@ static int open_cell(struct dnn_blend *blend, const int64_t *cell, struct dnn_er
 static int count_tile(struct dnn_blend *blend, const int64_t *cell, struct dnn_err *err)
 {
     const struct dnn_window *w = blend->cfg.window;
-    struct blend_slab *slab = blend_slab_of(blend, cell);
+    struct blend_layer *layer = blend_layer_of(blend, cell);
     struct blend_cell *c = blend_cell_of(blend, cell);
     int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS];
     int64_t points = cell_points(w, cell);
@@ -178,9 +176,9 @@ static int count_tile(struct dnn_blend *blend, const int64_t *cell, struct dnn_e
     *c = (struct blend_cell){0};
     blend->bytes -=
         (size_t)points * blend_point_bytes(w, blend->cfg.channels, blend->cfg.bounded);
-    if (--slab->left == 0) {
-        dnn_free(slab->cell);
-        slab->cell = NULL;
+    if (--layer->left == 0) {
+        dnn_free(layer->cell);
+        layer->cell = NULL;
     }
     return rc;
 }
@@ -203,8 +201,8 @@ static bool find_box(const struct dnn_blend *blend, int64_t tile, struct blend_b
         box->from[a] = start > low ? start : low;
         box->to[a] = start + axis->tile < high ? start + axis->tile : high;
         if (box->from[a] >= box->to[a]) return false;
-        box->cell[a] = box->from[a] / axis->cell;
-        box->cell_end[a] = (box->to[a] - 1) / axis->cell + 1;
+        box->cell[a] = window_cell(axis, box->from[a]);
+        box->cell_end[a] = window_cell(axis, box->to[a] - 1) + 1;
     }
     return true;
 }
@@ -248,12 +246,12 @@ int dnn_blend_open(const struct dnn_blend_cfg *cfg, struct dnn_blend **out,
 {
     const struct dnn_window *w = cfg->window;
     const struct window_axis *axis = &w->axis[w->lead];
-    int64_t last, values;
+    int64_t last, values, slabs = dnn_window_slabs(w);
 
-    if (cfg->from < 0 || cfg->from > cfg->to || cfg->to > axis->ncells)
+    if (cfg->from < 0 || cfg->from > cfg->to || cfg->to > slabs)
         return dnn_fail(
             err, DNN_EDATA, "slabs %lld to %lld of a sample that has %lld slabs",
-            (long long)cfg->from, (long long)cfg->to, (long long)axis->ncells);
+            (long long)cfg->from, (long long)cfg->to, (long long)slabs);
     if (cfg->channels < 1)
         return dnn_fail(err, DNN_EDATA, "outputs of tiles have %lld channels",
                         (long long)cfg->channels);
@@ -262,11 +260,15 @@ int dnn_blend_open(const struct dnn_blend_cfg *cfg, struct dnn_blend **out,
         return dnn_fail(err, DNN_EDATA, "the outputs of a tile have too many values");
     struct dnn_blend *blend = dnn_alloc(sizeof *blend);
     blend->cfg = *cfg;
-    blend->from = cfg->from * axis->cell;
-    blend->to = cfg->to * axis->cell < axis->full ? cfg->to * axis->cell : axis->full;
+    blend->from = cfg->from * axis->step;
+    blend->to = cfg->to * axis->step < axis->full ? cfg->to * axis->step : axis->full;
+    if (blend->from < blend->to) {
+        blend->cell = window_cell(axis, blend->from);
+        blend->ncells = window_cell(axis, blend->to - 1) + 1 - blend->cell;
+    }
     dnn_window_slab_tiles(w, cfg->from, cfg->to, &blend->first, &last);
     blend->added = dnn_alloc((size_t)(last - blend->first) / 8 + 1);
-    blend->slab = dnn_alloc((size_t)(cfg->to - cfg->from + 1) * sizeof *blend->slab);
+    blend->layer = dnn_alloc((size_t)(blend->ncells + 1) * sizeof *blend->layer);
     *out = blend;
     return 0;
 }
@@ -280,13 +282,13 @@ size_t dnn_blend_bytes(const struct dnn_blend *blend, size_t *peak)
 void dnn_blend_close(struct dnn_blend *blend)
 {
     if (blend == NULL) return;
-    int64_t n = cells_of_slab(blend->cfg.window);
-    for (int64_t s = 0; s < blend->cfg.to - blend->cfg.from; s++) {
-        for (int64_t i = 0; blend->slab[s].cell != NULL && i < n; i++)
-            free(blend->slab[s].cell[i].sum);
-        dnn_free(blend->slab[s].cell);
+    int64_t n = cells_of_layer(blend->cfg.window);
+    for (int64_t k = 0; k < blend->ncells; k++) {
+        for (int64_t i = 0; blend->layer[k].cell != NULL && i < n; i++)
+            free(blend->layer[k].cell[i].sum);
+        dnn_free(blend->layer[k].cell);
     }
-    dnn_free(blend->slab);
+    dnn_free(blend->layer);
     dnn_free(blend->added);
     dnn_free(blend);
 }

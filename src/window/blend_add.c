@@ -184,13 +184,14 @@ static bool add_row(const struct dnn_blend *blend, const struct blend_box *box,
                     int64_t z, int64_t y, const float *value)
 {
     const struct window_axis *axis = blend->cfg.window->axis;
-    int64_t cell[DNN_WINDOW_DIMS] = {z / axis[0].cell, y / axis[1].cell, 0};
+    int64_t cell[DNN_WINDOW_DIMS] = {window_cell(&axis[0], z),
+                                     window_cell(&axis[1], y), 0};
     int64_t at[DNN_WINDOW_DIMS] = {z, y, box->from[2]};
     bool bad = false;
 
     while (at[2] < box->to[2]) {
-        cell[2] = at[2] / axis[2].cell;
-        int64_t end = (cell[2] + 1) * axis[2].cell;
+        cell[2] = window_cell(&axis[2], at[2]);
+        int64_t end = axis[2].edge[cell[2] + 1];
 
         if (end > box->to[2]) end = box->to[2];
         bad |= add_in_cell(blend, box, cell, at, end, value);

@@ -24,8 +24,7 @@ static struct extents *make_extents(const struct window_axis *axis)
     int64_t before = 0, after = 0;
 
     for (int64_t c = 0; c < axis->ncells; c++) {
-        int64_t from = c * axis->cell, first, end;
-        int64_t n = axis->full - from < axis->cell ? axis->full - from : axis->cell;
+        int64_t from = axis->edge[c], n = axis->edge[c + 1] - from, first, end;
 
         window_touch(axis, from, from + n, &first, &end);
         all[first].of[1][0][1][0] += n;

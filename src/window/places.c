@@ -8,6 +8,7 @@
 #include "base/mem.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { MAX_TILE = 1 << 24, MIN_CELL = 16 };
 static const int64_t MAX_FULL = (int64_t)1 << 40;
@@ -35,6 +36,55 @@ void window_touch(const struct window_axis *axis, int64_t from, int64_t to,
     if (window_start(axis, n - 1) < to) *last = n;
 }
 
+static int ascending(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Edges are the starts and ends of tiles, with slabs also of slabs.  Without slabs,
+ * cells that would be narrow are joined, because their rows would be short. */
+static void make_cells(struct window_axis *axis, bool slabs)
+{
+    int64_t nslabs = slabs ? (axis->full + axis->step - 1) / axis->step : 0, n = 0;
+    int64_t *edge =
+        dnn_alloc((size_t)(2 * axis->count + nslabs + 2) * sizeof *edge);
+
+    for (int64_t i = 0; i < axis->count; i++) {
+        edge[n++] = window_start(axis, i);
+        edge[n++] = window_start(axis, i) + axis->tile;
+    }
+    for (int64_t i = 0; i < nslabs; i++)
+        edge[n++] = i * axis->step;
+    qsort(edge, (size_t)n, sizeof *edge, ascending);
+    axis->edge = edge;
+    axis->ncells = 1;
+    edge[0] = 0;
+    for (int64_t i = 1; i < n; i++) {
+        int64_t width = edge[i] - edge[axis->ncells - 1];
+
+        if (width >= (slabs ? 1 : MIN_CELL) && edge[i] < axis->full)
+            edge[axis->ncells++] = edge[i];
+    }
+    edge[axis->ncells] = axis->full;
+}
+
+int64_t window_cell(const struct window_axis *axis, int64_t point)
+{
+    int64_t low = 0, high = axis->ncells;
+
+    while (high - low > 1) {
+        int64_t middle = (low + high) / 2;
+
+        if (axis->edge[middle] <= point)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void make_axis(struct window_axis *axis, int64_t full, int64_t tile,
                       double overlap, bool slabs)
 {
@@ -43,10 +93,7 @@ static void make_axis(struct window_axis *axis, int64_t full, int64_t tile,
     if (step < 1) step = 1;
     *axis = (struct window_axis){.full = full, .tile = tile, .step = step};
     axis->count = full > tile ? (full - tile + step - 1) / step + 1 : 1;
-    /* Narrow cells would make short rows; slabs are as thin as possible. */
-    axis->cell =
-        slabs || step >= MIN_CELL ? step : step * ((MIN_CELL + step - 1) / step);
-    axis->ncells = (full + axis->cell - 1) / axis->cell;
+    make_cells(axis, slabs);
 }
 
 /* ---- checks ---- */
@@ -127,8 +174,10 @@ int dnn_window_make(const struct dnn_window_cfg *cfg, struct dnn_window **out,
 void dnn_window_free(struct dnn_window *window)
 {
     if (window == NULL) return;
-    for (int a = 0; a < DNN_WINDOW_DIMS; a++)
+    for (int a = 0; a < DNN_WINDOW_DIMS; a++) {
+        dnn_free(window->axis[a].edge);
         dnn_free(window->axis[a].curve);
+    }
     dnn_free(window);
 }
 
@@ -161,7 +210,9 @@ void dnn_window_start(const struct dnn_window *window, int64_t tile,
 
 int64_t dnn_window_slabs(const struct dnn_window *window)
 {
-    return window->axis[window->lead].ncells;
+    const struct window_axis *axis = &window->axis[window->lead];
+
+    return (axis->full + axis->step - 1) / axis->step;
 }
 
 void dnn_window_slab(const struct dnn_window *window, int64_t slab, int64_t *first,
@@ -169,8 +220,8 @@ void dnn_window_slab(const struct dnn_window *window, int64_t slab, int64_t *fir
 {
     const struct window_axis *axis = &window->axis[window->lead];
 
-    *first = slab * axis->cell;
-    *n = axis->full - *first < axis->cell ? axis->full - *first : axis->cell;
+    *first = slab * axis->step;
+    *n = axis->full - *first < axis->step ? axis->full - *first : axis->step;
 }
 
 void dnn_window_slab_tiles(const struct dnn_window *window, int64_t from, int64_t to,
@@ -178,11 +229,11 @@ void dnn_window_slab_tiles(const struct dnn_window *window, int64_t from, int64_
 {
     const struct window_axis *axis = &window->axis[window->lead];
     int64_t layer = dnn_window_tiles(window) / axis->count; /* tiles per place on it */
-    int64_t end = to * axis->cell;
+    int64_t end = to * axis->step;
 
     *first = *last = 0;
     if (from >= to) return;
-    window_touch(axis, from * axis->cell, end < axis->full ? end : axis->full, first,
+    window_touch(axis, from * axis->step, end < axis->full ? end : axis->full, first,
                  last);
     *first *= layer;
     *last *= layer;

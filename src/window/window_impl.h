@@ -20,12 +20,14 @@
 enum { WINDOW_ROW = 256 };
 
 /* Tiles and cells along one axis.  Cells are the boxes of points in which sums are
- * allocated; along the first axis of the sample they are the slabs. */
+ * allocated: between the starts and ends of tiles, so that no sum exists longer than
+ * needed. */
 struct window_axis {
     int64_t full, tile, step;
-    int64_t count;        /* of tiles                                                */
-    int64_t cell, ncells; /* extent of a cell (the last may be shorter)              */
-    float *curve;         /* owned [tile]: Gaussian; NULL: constant                  */
+    int64_t count;  /* of tiles                                                      */
+    int64_t ncells; /* of points edge[c] to edge[c + 1] - 1                          */
+    int64_t *edge;  /* owned [ncells + 1]                                            */
+    float *curve;   /* owned [tile]: Gaussian; NULL: constant                        */
 };
 
 struct dnn_window {
@@ -39,6 +41,9 @@ int64_t window_start(const struct window_axis *axis, int64_t i);
 /* The tiles [*first, *last) that overlap points [from, to) of an axis. */
 void window_touch(const struct window_axis *axis, int64_t from, int64_t to,
                   int64_t *first, int64_t *last);
+
+/* The cell that contains a point of an axis. */
+int64_t window_cell(const struct window_axis *axis, int64_t point);
 
 /* A row: n points along the last axis from `at`. */
 struct window_row {
@@ -64,18 +69,19 @@ struct blend_cell {
     int64_t left;   /* tiles to be added                     */
 };
 
-/* Cells of a slab; they exist from its first to its last tile. */
-struct blend_slab {
-    struct blend_cell *cell; /* owned                          */
-    int64_t left;            /* cells that are not complete    */
+/* The cells at one place along the axis of the slabs. */
+struct blend_layer {
+    struct blend_cell *cell; /* owned; NULL: no tile was added, or all are complete */
+    int64_t left;            /* cells that are not complete                         */
 };
 
 struct dnn_blend {
     struct dnn_blend_cfg cfg;
-    int64_t from, to;        /* points of the slabs along their axis */
-    int64_t first;           /* tile                                 */
-    unsigned char *added;    /* owned: a bit per tile         */
-    struct blend_slab *slab; /* owned [cfg.to - cfg.from]     */
+    int64_t from, to;          /* points of the slabs along their axis */
+    int64_t cell, ncells;      /* the cells along this axis            */
+    int64_t first;             /* tile                                 */
+    unsigned char *added;      /* owned: a bit per tile                */
+    struct blend_layer *layer; /* owned [ncells]                       */
     size_t bytes, peak;
 };
 
@@ -89,8 +95,8 @@ struct blend_box {
 /* Bytes for a point: its sums and its weight. */
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
                          bool bounded);
-/* The slab of a cell and the cell in it. */
-struct blend_slab *blend_slab_of(const struct dnn_blend *blend, const int64_t *cell);
+/* The layer of a cell and the cell in it. */
+struct blend_layer *blend_layer_of(const struct dnn_blend *blend, const int64_t *cell);
 struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *cell);
 void blend_cell_box(const struct dnn_window *window, const int64_t *cell,
                     int64_t *start, int64_t *extent);

@@ -71,8 +71,9 @@ static void to_f32(enum dnn_dtype type)
                 offset[k] = k - 2.0;
             }
             dnn_conversion_scale(&conv, n, scale, offset);
-            scaled &= !dnn_conversion_same(&conv) &&
-                      dnn_conversion_apply(&conv, from, got, counts[c], &bad, &err) == 0;
+            scaled &=
+                !dnn_conversion_same(&conv) &&
+                dnn_conversion_apply(&conv, from, got, counts[c], &bad, &err) == 0;
             for (int i = 0; i < counts[c]; i++) {
                 double want = plain[i] * scale[i % n] + offset[i % n];
 
@@ -122,7 +123,8 @@ static void bad_ones(void)
     const int64_t i64[] = {0, 3, 3, 9, 3};
 
     is_bad((struct dnn_conversion){.type = DNN_F32, .check = true}, nan, 2, "NaN");
-    is_bad((struct dnn_conversion){.type = DNN_F32, .check = true}, inf, 4, "-infinity");
+    is_bad((struct dnn_conversion){.type = DNN_F32, .check = true}, inf, 4,
+           "-infinity");
     is_bad((struct dnn_conversion){.type = DNN_F32}, nan, -1, "NaN, not checked");
     is_bad((struct dnn_conversion){.type = DNN_F16, .check = true}, half, 1,
            "infinite f16");
@@ -130,12 +132,12 @@ static void bad_ones(void)
            "infinite bf16");
     is_bad((struct dnn_conversion){.type = DNN_F64, .check = true}, huge, 3,
            "f64 beyond f32");
-    is_bad((struct dnn_conversion){.type = DNN_U8, .integer = true, .classes = 5}, u8, 3,
-           "u8 class beyond");
-    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 5}, i8, 2,
-           "i8 class below");
-    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 0}, i8, 2,
-           "i8 class below, classes not known");
+    is_bad((struct dnn_conversion){.type = DNN_U8, .integer = true, .classes = 5}, u8,
+           3, "u8 class beyond");
+    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 5}, i8,
+           2, "i8 class below");
+    is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = 0}, i8,
+           2, "i8 class below, classes not known");
     is_bad((struct dnn_conversion){.type = DNN_I8, .integer = true, .classes = -1}, i8,
            -1, "no classes");
     is_bad((struct dnn_conversion){.type = DNN_I64, .integer = true, .classes = 9}, i64,

@@ -11,6 +11,7 @@
 #include "boxes.h"
 #include "dataset_made.h"
 
+#include <pthread.h>
 #include <zlib.h>
 #if DNN_HAVE_HDF5
 #include <hdf5.h>
@@ -111,6 +112,53 @@ static void directories(void)
     put_npy("rows/1.npy", "<f4", false, "3, 8, 7, 2", 3 * 8 * 7 * 2 * 4, false);
     put_npy("rows/2.npy", "<f4", false, "2, 8, 7, 2", 2 * 8 * 7 * 2 * 4, false);
     boxes_of("{\"input_path\": \"rows\"}", true);
+}
+
+/* Threads that read boxes of two files in turn. */
+struct reader {
+    const struct dnn_source *source;
+    const struct dnn_sample *sample; /* two */
+    bool same;
+};
+
+static void *read_boxes(void *arg)
+{
+    struct reader *r = arg;
+
+    r->same = true;
+    for (int k = 0; r->same && k < 20; k++)
+        for (int c = 0; r->same && c < r->source->ncols; c++)
+            r->same = same_boxes(r->source, k % 2, c, &r->sample[k % 2].col[c], 3);
+    return NULL;
+}
+
+static void threads(void)
+{
+    enum { THREADS = 4 };
+    struct dnn_sample sample[2] = {0};
+    struct reader reader[THREADS];
+    pthread_t thread[THREADS];
+    struct opened o;
+    bool same = true;
+
+    open_with(&o,
+              "{\"input_path\": \"in\", \"target_path\": \"out\", \"whole\": true}");
+    if (!ok(o.source != NULL && dnn_source_read(o.source, 0, &sample[0], &o.err) == 0 &&
+                dnn_source_read(o.source, 1, &sample[1], &o.err) == 0,
+            "two samples"))
+        return;
+    for (int i = 0; i < THREADS; i++) {
+        reader[i] = (struct reader){.source = o.source, .sample = sample};
+        pthread_create(&thread[i], NULL, read_boxes, &reader[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        same = same && reader[i].same;
+    }
+    ok(same, "several threads read boxes of both");
+    dnn_sample_free(&sample[0]);
+    dnn_sample_free(&sample[1]);
+    close_it(&o);
 }
 
 /* ---- HDF5 ---- */
@@ -423,6 +471,7 @@ int main(void)
     npy();
     raw();
     directories();
+    threads();
     hdf5();
     nifti();
     tiff();

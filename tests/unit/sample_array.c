@@ -90,7 +90,8 @@ static double through(enum dnn_dtype type, double x, bool strict, struct dnn_err
     return back;
 }
 
-/* All halves, also infinite ones, as f32 one by one; doubles in place, in many blocks. */
+/* All halves, also infinite ones, as f32 one by one; doubles in place, in many blocks.
+ */
 static void many(void)
 {
     enum { HALVES = 1 << 16, DOUBLES = 3000 };
