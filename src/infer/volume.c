@@ -491,12 +491,30 @@ static int run_all(struct volumes *v, struct dnn_err *err)
 
 /* ---- the run ---- */
 
+/* The most memory that sums of tiles need, of any sample. */
+static size_t sums_bytes(const struct volumes *v)
+{
+    size_t most = 0;
+
+    for (int64_t i = 0; i < v->count; i++) {
+        struct dnn_window *w;
+        size_t bytes = 0;
+
+        if (make_window(v, i, &w, NULL) < 0) return 0;
+        for (int k = 0; k < v->r.noutputs; k++)
+            bytes += dnn_blend_estimate(w, v->net->channels[k], v->r.bounded[k]);
+        dnn_window_free(w);
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 static void log_header(const struct volumes *v)
 {
     const struct dnn_config *config = v->config;
     const struct dnn_shape tile = {
         .ndim = v->ndim, .dim = {v->tile[0], v->tile[1], v->tile[2]}};
-    char text[DNN_SHAPE_TEXT];
+    char text[DNN_SHAPE_TEXT], a[32], b[32];
 
     if (dnn_comm_rank(v->session->comm) != 0) return;
     dnn_session_report(v->session);
@@ -505,6 +523,9 @@ static void log_header(const struct volumes *v)
     dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", %s%s", v->count,
             v->tile[0] == 0 ? "as a whole" : "in tiles of ",
             v->tile[0] == 0 ? "" : dnn_shape_text(text, sizeof text, &tile));
+    dnn_log(DNN_INFO, "infer", "memory per rank: network %s, sums of tiles at most %s",
+            dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(v->net->model).all),
+            dnn_text_bytes(b, sizeof b, (double)sums_bytes(v)));
     dnn_log(DNN_INFO, "infer", "run directory: %s", dnn_config_dir(config));
 }
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_TILE = 1 << 24, MIN_CELL = 16 };
+enum { MAX_TILE = 1 << 24, MAX_COUNT = 1 << 24, MIN_CELL = 16 };
 static const int64_t MAX_FULL = (int64_t)1 << 40;
 
 /* ---- one axis ---- */
@@ -86,14 +86,13 @@ int64_t window_cell(const struct window_axis *axis, int64_t point)
 }
 
 static void make_axis(struct window_axis *axis, int64_t full, int64_t tile,
-                      double overlap, bool slabs)
+                      double overlap)
 {
     int64_t step = full == tile ? tile : (int64_t)((double)tile * (1 - overlap));
 
     if (step < 1) step = 1;
     *axis = (struct window_axis){.full = full, .tile = tile, .step = step};
     axis->count = full > tile ? (full - tile + step - 1) / step + 1 : 1;
-    make_cells(axis, slabs);
 }
 
 /* ---- checks ---- */
@@ -139,7 +138,7 @@ static int check_size(const struct dnn_window *w, struct dnn_err *err)
     int64_t points = 1, tiles = 1, in_tile = 1;
 
     for (int a = 0; a < DNN_WINDOW_DIMS; a++)
-        if (__builtin_mul_overflow(points, w->axis[a].full, &points) ||
+        if (w->axis[a].count > MAX_COUNT || __builtin_mul_overflow(points, w->axis[a].full, &points) ||
             __builtin_mul_overflow(tiles, w->axis[a].count, &tiles) ||
             __builtin_mul_overflow(in_tile, w->axis[a].tile, &in_tile))
             return dnn_fail(err, DNN_EDATA, "a sample or a tile has too many points");
@@ -157,15 +156,16 @@ int dnn_window_make(const struct dnn_window_cfg *cfg, struct dnn_window **out,
     w->cfg = *cfg;
     w->lead = DNN_WINDOW_DIMS - cfg->ndim;
     for (int a = 0; a < w->lead; a++)
-        make_axis(&w->axis[a], 1, 1, 0, false);
+        make_axis(&w->axis[a], 1, 1, 0);
     for (int a = 0; a < cfg->ndim; a++)
-        make_axis(&w->axis[w->lead + a], cfg->full[a], cfg->tile[a], cfg->overlap[a],
-                  a == 0);
+        make_axis(&w->axis[w->lead + a], cfg->full[a], cfg->tile[a], cfg->overlap[a]);
     int rc = check_size(w, err);
     if (rc < 0) {
         dnn_window_free(w);
         return rc;
     }
+    for (int a = 0; a < DNN_WINDOW_DIMS; a++)
+        make_cells(&w->axis[a], a == w->lead);
     window_weights_make(w);
     *out = w;
     return 0;
