@@ -127,9 +127,11 @@ damaged() {
         [ "$(tail -n 1 output)" -ge "$least" ] || echo "too few units: $(tail -n 1 output)"
         differs whole $dir)"
 }
+# shellcheck disable=SC2317  # called by damaged
 flip() { # flip FILE OFFSET
     printf '\xff' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
+# shellcheck disable=SC2317
 flip_all() {
     local at
     for ((at = 0; at < $(stat -c %s "$1"); at += 16)); do flip "$1" $((at + 5)); done
@@ -144,6 +146,8 @@ damaged "the settings are cut" "$units" truncate -s 40 settings
 damaged "the HDF5 file is gone" "$units" rm outputs.h5
 damaged "scratch is cut" "$units" truncate -s 100 scratch
 damaged "files of samples are gone" "$units" rm -r 0
+damaged "the HDF5 file is cut" "$units" truncate -s 3000 outputs.h5
+damaged "a file of a sample is cut" $((units - 7)) truncate -s -1 0/5.2
 
 # ---- a failure at every place ----
 
