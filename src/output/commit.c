@@ -175,9 +175,10 @@ static int finish_part(struct dnn_output *out, int part, int64_t sample,
     char *temp = dnn_output_temp(out, part, sample);
     int rc = make_parent(final, err);
 
+    if (rc == 0 && p->place == OUTPUT_IN_SCRATCH) rc = make_parent(temp, err);
     if (rc == 0 && p->place == OUTPUT_IN_SCRATCH)
-        rc = dnn_output_picture(out, part, sample, final, err);
-    else if (rc == 0 && p->format == DNN_OUTPUT_NIFTI && out->o.gzip)
+        rc = dnn_output_picture(out, part, sample, temp, err);
+    if (rc == 0 && p->format == DNN_OUTPUT_NIFTI && out->o.gzip)
         rc = finish_gzip(out, temp, final, err);
     else if (rc == 0)
         rc = rename_file(out, temp, final, err);
@@ -245,11 +246,14 @@ static int finish_table(struct dnn_output *out, enum dnn_output_format format, i
                         const char *suffix, struct dnn_err *err)
 {
     if ((out->o.formats & (unsigned)format) == 0) return 0;
-    char *path = dnn_output_shared(out, k, suffix);
-    int rc = make_parent(path, err);
+    char *final = dnn_output_shared(out, k, suffix);
+    char *temp = dnn_output_work(out, "table");
+    int rc = make_parent(final, err);
 
-    if (rc == 0) rc = dnn_output_table(out, format, k, path, err);
-    dnn_free(path);
+    if (rc == 0) rc = dnn_output_table(out, format, k, temp, err);
+    if (rc == 0) rc = rename_file(out, temp, final, err);
+    dnn_free(final);
+    dnn_free(temp);
     return rc;
 }
 
