@@ -134,9 +134,8 @@ static int check_shape(struct dnn_bp *bp, const char *name, enum dnn_dtype type,
         __builtin_mul_overflow(all, (int64_t)dnn_dtype_size(type), &bytes))
         return dnn_fail(err, DNN_EDATA, "%s: %s: arrays of type %s are not supported",
                         bp->path, name, dnn_shape_text(text, sizeof text, shape));
-    for (int i = 0; i < bp->nvars; i++)
-        if (strcmp(bp->var[i].pub.name, name) == 0)
-            return dnn_fail(err, DNN_EDATA, "%s: %s: defined twice", bp->path, name);
+    if (adios2_inquire_variable(bp->io, name) != NULL)
+        return dnn_fail(err, DNN_EDATA, "%s: %s: defined twice", bp->path, name);
     *row_bytes = bytes / shape->dim[0];
     return 0;
 }

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #if DNN_HAVE_ZLIB
@@ -175,9 +176,10 @@ static int finish_part(struct dnn_output *out, int part, int64_t sample,
     char *temp = dnn_output_temp(out, part, sample);
     int rc = make_parent(final, err);
 
+    if (rc == 0 && p->place == OUTPUT_IN_SCRATCH) rc = make_parent(temp, err);
     if (rc == 0 && p->place == OUTPUT_IN_SCRATCH)
-        rc = dnn_output_picture(out, part, sample, final, err);
-    else if (rc == 0 && p->format == DNN_OUTPUT_NIFTI && out->o.gzip)
+        rc = dnn_output_picture(out, part, sample, temp, err);
+    if (rc == 0 && p->format == DNN_OUTPUT_NIFTI && out->o.gzip)
         rc = finish_gzip(out, temp, final, err);
     else if (rc == 0)
         rc = rename_file(out, temp, final, err);
@@ -186,70 +188,105 @@ static int finish_part(struct dnn_output *out, int part, int64_t sample,
     return rc;
 }
 
+/* Collective.  The ranks agree often, so that none waits for long. */
 static int finish_samples(struct dnn_output *out, struct dnn_err *err)
 {
-    for (int64_t i = out->rank; i < out->o.nsamples; i += out->size)
-        for (int p = 0; p < out->nparts; p++)
-            if (out->part[p].suffix != NULL) DNN_TRY(finish_part(out, p, i, err));
-    return 0;
+    const int64_t often = out->o.gzip ? 1 : 64;
+    int64_t rounds = (out->o.nsamples + out->size - 1) / out->size;
+    int rc = 0;
+
+    for (int64_t round = 0; round < rounds; round++) {
+        int64_t i = round * out->size + out->rank;
+
+        for (int p = 0; p < out->nparts && i < out->o.nsamples && rc == 0; p++)
+            if (out->part[p].suffix != NULL) rc = finish_part(out, p, i, err);
+        if (round % often == often - 1) DNN_TRY(dnn_comm_agree(out->comm, rc, err));
+    }
+    return dnn_comm_agree(out->comm, rc, err);
 }
 
 /* ---- files for all samples ---- */
 
-static int copy_file(const char *from, const char *to, struct dnn_err *err)
+/* Copy the part of this rank to a file that exists. */
+static int copy_mine(const struct dnn_output *out, const char *from, const char *to,
+                     struct dnn_err *err)
 {
-    int fd = open(from, O_RDONLY | O_CLOEXEC);
-    struct dnn_file *file = NULL;
+    int in = open(from, O_RDONLY | O_CLOEXEC), to_fd = open(to, O_WRONLY | O_CLOEXEC);
+    struct stat st = {0};
+    int rc = 0;
 
-    if (fd < 0)
-        return dnn_fail(err, DNN_EIO, "%s: cannot be opened: %s", from,
-                        strerror(errno));
-    int rc = dnn_file_open(to, &file, err);
+    if (in < 0 || to_fd < 0 || fstat(in, &st) != 0)
+        rc = dnn_fail(err, DNN_EIO, "%s: cannot be copied to %s: %s", from, to,
+                      strerror(errno));
+    int64_t pieces = (st.st_size + PIECE - 1) / PIECE;
+    int64_t last = pieces * (out->rank + 1) / out->size * PIECE;
     char *piece = dnn_alloc(PIECE);
-    for (int64_t at = 0; rc == 0;) {
-        ssize_t n = pread(fd, piece, PIECE, at);
+    for (int64_t at = pieces * out->rank / out->size * PIECE; rc == 0 && at < last;
+         at += PIECE) {
+        size_t n = st.st_size - at < PIECE ? (size_t)(st.st_size - at) : PIECE;
 
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            rc =
-                dnn_fail(err, DNN_EIO, "%s: cannot be read: %s", from, strerror(errno));
-        if (n <= 0) break;
-        rc = dnn_file_add(file, piece, (size_t)n, err);
-        at += n;
+        rc = dnn_output_read(in, from, piece, n, at, err);
+        if (rc == 0) rc = dnn_output_write(to_fd, to, piece, n, at, err);
     }
-    if (rc == 0)
-        rc = dnn_file_commit(file, err);
-    else
-        dnn_file_abandon(file);
+    if (rc == 0) rc = dnn_output_sync(to_fd, to, err);
     dnn_free(piece);
-    close(fd);
+    if (in >= 0) close(in);
+    if (to_fd >= 0) close(to_fd);
     return rc;
 }
 
+/* Collective. */
+static int copy_hdf5(const struct dnn_output *out, const char *from,
+                     struct dnn_err *err)
+{
+    char *temp = dnn_format("%s.tmp", out->o.hdf5_path);
+    int rc = 0;
+
+    if (out->rank == 0) {
+        int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+        if (fd < 0)
+            rc = dnn_fail(err, DNN_EIO, "%s: cannot be written: %s", temp,
+                          strerror(errno));
+        else
+            close(fd);
+    }
+    rc = dnn_comm_agree(out->comm, rc, err);
+    if (rc == 0) rc = dnn_comm_agree(out->comm, copy_mine(out, from, temp, err), err);
+    if (rc == 0 && out->rank == 0) rc = rename_file(out, temp, out->o.hdf5_path, err);
+    if (rc < 0 && out->rank == 0) unlink(temp);
+    dnn_free(temp);
+    return dnn_comm_agree(out->comm, rc, err);
+}
+
+/* Collective. */
 static int finish_hdf5(const struct dnn_output *out, struct dnn_err *err)
 {
     char *temp = dnn_output_work(out, "outputs.h5");
     char *final = dnn_output_shared(out, -1, ".h5");
-    int rc = 0;
+    bool there = access(temp, F_OK) == 0 || !out->committing;
+    int rc =
+        dnn_comm_bcast(out->comm, "state of the outputs", &there, sizeof there, 0, err);
 
-    if (access(temp, F_OK) == 0 || !out->committing) {
-        if (out->o.hdf5_path != NULL) rc = copy_file(temp, out->o.hdf5_path, err);
-        if (rc == 0) rc = rename_file(out, temp, final, err);
-    }
+    if (rc == 0 && there && out->o.hdf5_path != NULL) rc = copy_hdf5(out, temp, err);
+    if (rc == 0 && out->rank == 0) rc = rename_file(out, temp, final, err);
     dnn_free(temp);
     dnn_free(final);
-    return rc;
+    return dnn_comm_agree(out->comm, rc, err);
 }
 
 static int finish_table(struct dnn_output *out, enum dnn_output_format format, int k,
                         const char *suffix, struct dnn_err *err)
 {
     if ((out->o.formats & (unsigned)format) == 0) return 0;
-    char *path = dnn_output_shared(out, k, suffix);
-    int rc = make_parent(path, err);
+    char *final = dnn_output_shared(out, k, suffix);
+    char *temp = dnn_output_work(out, "table");
+    int rc = make_parent(final, err);
 
-    if (rc == 0) rc = dnn_output_table(out, format, k, path, err);
-    dnn_free(path);
+    if (rc == 0) rc = dnn_output_table(out, format, k, temp, err);
+    if (rc == 0) rc = rename_file(out, temp, final, err);
+    dnn_free(final);
+    dnn_free(temp);
     return rc;
 }
 
@@ -260,7 +297,6 @@ static int finish_shared(struct dnn_output *out, struct dnn_err *err)
         DNN_TRY(finish_table(out, DNN_OUTPUT_CSV, k, ".csv", err));
         DNN_TRY(finish_table(out, DNN_OUTPUT_JSON, k, ".json", err));
     }
-    if (out->o.formats & DNN_OUTPUT_HDF5) DNN_TRY(finish_hdf5(out, err));
     /* EINVAL: the file system does not need or support it. */
     int fd = open(out->o.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     if (fd >= 0 && fsync(fd) != 0 && errno != EINVAL)
@@ -283,8 +319,9 @@ int dnn_output_complete(struct dnn_output *out, struct dnn_err *err)
         rc = out->rank == 0 ? mark(out, err) : 0;
         DNN_TRY(dnn_comm_agree(comm, rc, err));
     }
-    DNN_TRY(dnn_comm_agree(comm, finish_samples(out, err), err));
+    DNN_TRY(finish_samples(out, err));
     if (out->o.formats & DNN_OUTPUT_BP5) DNN_TRY(dnn_output_complete_bp(out, err));
+    if (out->o.formats & DNN_OUTPUT_HDF5) DNN_TRY(finish_hdf5(out, err));
     rc = out->rank == 0 ? finish_shared(out, err) : 0;
     return dnn_comm_agree(comm, rc, err);
 }

@@ -107,10 +107,14 @@ int dnn_output_open(struct dnn_comm *comm, const struct dnn_output_options *opti
         made->handle[i].fd = -1;
     pthread_mutex_init(&made->mutex, NULL);
     int rc = open_output(made, err);
-    if (rc < 0)
-        free_output(made);
-    else
+    if (rc == 0) {
         *out = made;
+        return 0;
+    }
+    /* The rank with the lock has made the directory. */
+    if (made->lock >= 0 && options->settings == NULL)
+        dnn_file_remove_tree(made->work, NULL);
+    free_output(made);
     return rc;
 }
 

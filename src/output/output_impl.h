@@ -174,6 +174,8 @@ struct output_store {
 int dnn_output_take(struct dnn_output *out, int part, int64_t sample,
                     struct output_store *store, struct dnn_err *err);
 void dnn_output_give(struct dnn_output *out, struct output_store *store);
+/* Whether the temporary file of a part has its length. */
+bool dnn_output_is_whole(struct dnn_output *out, int part, int64_t sample);
 /* Close all files of samples. */
 int dnn_output_close_handles(struct dnn_output *out, struct dnn_err *err);
 int dnn_output_write(int fd, const char *path, const void *bytes, size_t n, int64_t at,
@@ -210,9 +212,9 @@ int dnn_output_compact(struct dnn_output *out, struct dnn_err *err);
 /* Collective. */
 int dnn_output_complete(struct dnn_output *out, struct dnn_err *err);
 int dnn_output_complete_bp(struct dnn_output *out, struct dnn_err *err);
-/* Local.  final: path of the file. */
+/* Local.  Write a PNG file. */
 int dnn_output_picture(struct dnn_output *out, int part, int64_t sample,
-                       const char *final, struct dnn_err *err);
+                       const char *path, struct dnn_err *err);
 /* Local, thread-safe.  Store the picture below an overlay. */
 int dnn_output_below(struct dnn_output *out, int part, int64_t sample,
                      const struct dnn_shape *shape, int64_t plane, const float *value,

@@ -148,7 +148,7 @@ static int overlay_picture(struct dnn_output *out, int part, int64_t sample,
 }
 
 int dnn_output_picture(struct dnn_output *out, int part, int64_t sample,
-                       const char *final, struct dnn_err *err)
+                       const char *path, struct dnn_err *err)
 {
     const struct output_part *p = &out->part[part];
     struct output_layout l;
@@ -159,11 +159,11 @@ int dnn_output_picture(struct dnn_output *out, int part, int64_t sample,
     void *data = dnn_alloc((size_t)l.bytes);
     int rc = dnn_output_read_part(out, part, sample, data, (size_t)l.bytes, err);
     if (rc == 0 && p->format == DNN_OUTPUT_OVERLAY)
-        rc = overlay_picture(out, part, sample, &l, final, data, err);
+        rc = overlay_picture(out, part, sample, &l, path, data, err);
     else if (rc == 0 && p->what == OUTPUT_CLASSES)
-        rc = dnn_png_save(final, DNN_PNG_CLASSES, width, height, data, err);
+        rc = dnn_png_save(path, DNN_PNG_CLASSES, width, height, data, err);
     else if (rc == 0)
-        rc = values_picture(&l, final, data, err);
+        rc = values_picture(&l, path, data, err);
     dnn_free(data);
     return rc;
 }

@@ -124,13 +124,15 @@ static int lock(struct dnn_output *out, struct dnn_err *err)
 {
     DNN_TRY(dnn_file_make_dirs(out->work, err));
     out->lock = open(out->work, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (out->lock >= 0 && flock(out->lock, LOCK_EX | LOCK_NB) != 0 &&
-        errno == EWOULDBLOCK)
-        return dnn_fail(err, DNN_EIO,
-                        "%s: another run is writing its outputs there; every run needs "
-                        "its own directory",
-                        out->o.dir);
-    return 0;
+    if (out->lock < 0 || flock(out->lock, LOCK_EX | LOCK_NB) == 0 ||
+        errno != EWOULDBLOCK)
+        return 0;
+    close(out->lock);
+    out->lock = -1;
+    return dnn_fail(err, DNN_EIO,
+                    "%s: another run is writing its outputs there; every run needs "
+                    "its own directory",
+                    out->o.dir);
 }
 
 static int create_hdf5(struct dnn_output *out, struct dnn_err *err)
@@ -179,6 +181,22 @@ static int create(struct dnn_output *out, uint64_t hash, struct dnn_err *err)
     return out->o.settings == NULL ? 0 : write_settings(out, hash, err);
 }
 
+/* The end of the last dataset. */
+static int64_t end_of_hdf5(const struct dnn_output *out)
+{
+    int64_t end = 0;
+
+    for (int64_t i = 0; i < offsets_of(out); i++) {
+        int p = (int)(i % out->nparts);
+        struct output_layout l;
+
+        if (out->part[p].place != OUTPUT_IN_HDF5) continue;
+        dnn_output_layout(out, p, i / out->nparts, &l);
+        if (out->offset[i] + l.bytes > end) end = out->offset[i] + l.bytes;
+    }
+    return end;
+}
+
 /* On rank 0. */
 static int prepare(struct dnn_output *out, uint64_t hash, struct dnn_err *err)
 {
@@ -196,7 +214,7 @@ static int prepare(struct dnn_output *out, uint64_t hash, struct dnn_err *err)
         return create(out, hash, err);
     out->committing = exists(out, "committing", 0);
     if ((!out->committing && uses(out, OUTPUT_IN_HDF5) &&
-         !exists(out, "outputs.h5", 1)) ||
+         !exists(out, "outputs.h5", end_of_hdf5(out))) ||
         (uses(out, OUTPUT_IN_SCRATCH) && !exists(out, "scratch", out->scratch_bytes))) {
         out->committing = false;
         return create(out, hash, err);
@@ -238,19 +256,12 @@ int64_t dnn_output_missing(const struct dnn_output *out)
     return -1;
 }
 
-static bool has_files(const struct dnn_output *out, int64_t sample)
+static bool has_files(struct dnn_output *out, int64_t sample)
 {
-    for (int p = 0; p < out->nparts; p++) {
-        if (out->part[p].place != OUTPUT_IN_FILE) continue;
-        struct output_layout l;
-        struct stat st;
-        char *path = dnn_output_temp(out, p, sample);
-
-        dnn_output_layout(out, p, sample, &l);
-        bool there = stat(path, &st) == 0 && st.st_size >= l.bytes;
-        dnn_free(path);
-        if (!there) return false;
-    }
+    for (int p = 0; p < out->nparts; p++)
+        if (out->part[p].place == OUTPUT_IN_FILE &&
+            !dnn_output_is_whole(out, p, sample))
+            return false;
     return true;
 }
 

@@ -134,6 +134,24 @@ static int write_header(struct dnn_output *out, int part, int64_t sample, int fd
     return rc;
 }
 
+bool dnn_output_is_whole(struct dnn_output *out, int part, int64_t sample)
+{
+    struct output_header header;
+    struct output_layout l;
+    struct stat st;
+    char *path = dnn_output_temp(out, part, sample);
+
+    dnn_output_layout(out, part, sample, &l);
+    bool whole =
+        dnn_output_header(out, part, sample, &l, &header, NULL) == 0 &&
+        stat(path, &st) == 0 &&
+        st.st_size == (int64_t)header.head.len + l.bytes + (int64_t)header.tail.len;
+    dnn_buf_free(&header.head);
+    dnn_buf_free(&header.tail);
+    dnn_free(path);
+    return whole;
+}
+
 static int close_handle(struct output_handle *h, struct dnn_err *err)
 {
     int rc = h->fd < 0 ? 0 : close(h->fd);

@@ -37,7 +37,7 @@ while read -r kind precision flags; do
     result "$kind is written, precision $precision $flags" "$(
         guarded "$prog" "$dir" "$kind" "$formats" values,classes "$precision" -1 "" "$flags" \
             2>&1 > "$tmp/paths" || cat "$tmp/paths"
-        ls -A "$dir" | grep '^\.')"
+        find "$dir" -name '.*')"
     mapfile -t lines < <(guarded python3 "$check" "$dir" "$kind" "$precision" "$flags" 2>&1)
     for line in "${lines[@]}"; do
         case $line in
