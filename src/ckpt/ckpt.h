@@ -35,8 +35,8 @@ struct dnn_ckpt_cfg {
     bool background; /* write in a thread                                           */
 };
 
-/* The checkpoints of a run.  err must not be NULL in a Collective function of several
- * ranks, in dnn_ckpt_load() and in dnn_ckpt_verify(). */
+/* The checkpoints of a run.  err must not be NULL in dnn_ckpt_load() and
+ * dnn_ckpt_verify(). */
 struct dnn_ckpts;
 
 /* Collective (comm NULL: only this process).  Create dir and remove temporary files of

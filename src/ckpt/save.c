@@ -24,7 +24,10 @@ enum { ALIGN = 64 };
 
 int dnn_ckpt_agree(struct dnn_ckpts *c, int rc, struct dnn_err *err)
 {
-    return c->size > 1 ? dnn_comm_agree(c->comm, rc, err) : rc;
+    struct dnn_err unused = {0};
+
+    if (c->size == 1) return rc;
+    return dnn_comm_agree(c->comm, rc, err == NULL ? &unused : err);
 }
 
 /* ---- the writer ---- */
