@@ -221,18 +221,6 @@ static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
     return n == 0 ? count : n;
 }
 
-const struct cpu_algo *dnn_cpu_preferred(const struct dnn_dev *dev,
-                                         const struct dnn_step *step)
-{
-    const struct cpu_algo *const *all = dnn_cpu_algos(step->op->kind, step->op->pass);
-    const struct cpu_algo *algos[CPU_ALGOS_MAX];
-    int count = 0;
-
-    for (int i = 0; all[i] != NULL && count < CPU_ALGOS_MAX; i++)
-        if (dnn_cpu_can(all[i], step)) algos[count++] = all[i];
-    return heuristic(step, algos, restrict_to(dev, step, algos, count));
-}
-
 int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err)
 {
