@@ -75,7 +75,8 @@ static const struct dnn_option options[] = {
      .letter = 'e',
      .type = DNN_O_FLAG,
      .offset = AT(explain),
-     .help = "print configuration, network, kernels, memory and work without computing"},
+     .help =
+         "print configuration, network, kernels, memory and work without computing"},
     {.name = "set",
      .letter = 's',
      .type = DNN_O_LIST,
@@ -114,16 +115,15 @@ struct work {
 static int read_work(const struct options *o, int nargs, char **args, struct work *w,
                      struct dnn_err *err)
 {
-    const struct dnn_infer_model model = {
-        .model = nargs > 0 ? args[0] : NULL,
-        .ninputs = nargs - 1,
-        .input = (const char *const *)args + 1,
-        .target = o->target,
-        .output = o->output,
-        .formats = o->format,
-        .contents = o->content,
-        .nset = o->set.count,
-        .set = o->set.text};
+    const struct dnn_infer_model model = {.model = nargs > 0 ? args[0] : NULL,
+                                          .ninputs = nargs - 1,
+                                          .input = (const char *const *)args + 1,
+                                          .target = o->target,
+                                          .output = o->output,
+                                          .formats = o->format,
+                                          .contents = o->content,
+                                          .nset = o->set.count,
+                                          .set = o->set.text};
 
     if (o->config != NULL)
         return dnn_config_read_set(o->config, o->set.count, o->set.text, &w->config,
@@ -201,17 +201,20 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
                             "give a configuration file, or a model file and inputs");
         if (o->output != NULL || o->format != NULL || o->content != NULL ||
             o->target != NULL)
-            return dnn_fail(err, DNN_EUSAGE,
-                            "--output, --format, --content and --target are for a model "
-                            "file; with a configuration file use --set "
-                            "data.test_output_path=DIR and so on");
+            return dnn_fail(
+                err, DNN_EUSAGE,
+                "--output, --format, --content and --target are for a model "
+                "file; with a configuration file use --set "
+                "data.test_output_path=DIR and so on");
     } else if (nargs < 2) {
         return dnn_fail(err, DNN_EUSAGE,
-                        nargs == 0 ? "give a configuration file, or a model file and "
-                                     "inputs"
-                                   : "give the inputs: files, a directory or a dataset");
+                        nargs == 0
+                            ? "give a configuration file, or a model file and "
+                              "inputs"
+                            : "give the inputs: files, a directory or a dataset");
     } else if (o->output == NULL) {
-        return dnn_fail(err, DNN_EUSAGE, "give the directory of the results: --output DIR");
+        return dnn_fail(err, DNN_EUSAGE,
+                        "give the directory of the results: --output DIR");
     }
     return infer(&with, nargs, args, err);
 }
@@ -230,15 +233,18 @@ static const struct dnn_tool tool = {
     .name = "dnn-infer",
     .help = "apply a trained network to samples on any number of ranks",
     .about =
-        "With a configuration file, the one of dnn-train or of rmldnn, all test data is "
+        "With a configuration file, the one of dnn-train or of rmldnn, all test data "
+        "is "
         "run (data.test_dataset, data.test_input_path, data.test_generate...).  The "
-        "weights are those of checkpoints.load, else of the newest checkpoint of the run "
+        "weights are those of checkpoints.load, else of the newest checkpoint of the "
+        "run "
         "directory.  Outputs go to data.test_output_path.\n\n"
         "With a model file (model.dnn, which dnn-train writes) only the inputs are "
         "needed: files of any format that dnn-prepare reads, a directory of them, or a "
         "dataset.  The model file has the network, its weights, the preparation of its "
         "training data and the names of the classes.\n\n"
-        "Samples larger than the network's input are cut into tiles that overlap; their "
+        "Samples larger than the network's input are cut into tiles that overlap; "
+        "their "
         "outputs are blended.  Memory does not grow with the first axis of a sample.  "
         "The keys under inference change tiles, overlap, weights, test-time flips, "
         "formats and more.\n\n"

@@ -47,10 +47,11 @@ struct dnn_option {
 /* A command of a tool ("dnn-bench topo"), or, with a NULL name, the tool itself. */
 struct dnn_command {
     const char *name;
-    const char *operands; /* as in a usage line: "NODE", ""; "[--] CMD..." is the command
-                           * line of another program: options after CMD are its own */
-    int min, max;         /* how many operands; max -1: any number         */
-    const char *help;     /* one sentence                                  */
+    const char
+        *operands;    /* as in a usage line: "NODE", ""; "[--] CMD..." is the command
+                       * line of another program: options after CMD are its own */
+    int min, max;     /* how many operands; max -1: any number         */
+    const char *help; /* one sentence                                  */
     const struct dnn_option *options; /* ends with name == NULL; or NULL       */
     const char *about; /* paragraphs for the manual, or NULL            */
     /* Run the command; opt is the tool's struct.  Returns 0, a DNN_E code, or an exit

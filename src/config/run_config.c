@@ -33,8 +33,8 @@ static const struct dnn_sub ckpt_sub = {dnn_config_ckpt_fields,
                                         sizeof(struct dnn_config_ckpt), 0, 0, false};
 static const struct dnn_sub parallel_sub = {
     dnn_config_parallel_fields, sizeof(struct dnn_config_parallel), 0, 0, false};
-static const struct dnn_sub infer_sub = {
-    dnn_config_infer_fields, sizeof(struct dnn_config_infer), 0, 0, false};
+static const struct dnn_sub infer_sub = {dnn_config_infer_fields,
+                                         sizeof(struct dnn_config_infer), 0, 0, false};
 static const struct dnn_sub telemetry_sub = {
     dnn_config_telemetry_fields, sizeof(struct dnn_config_telemetry), 0, 0, false};
 static const struct dnn_field kernels_fields[] = {

@@ -72,29 +72,29 @@ extern const struct dnn_field dnn_config_telemetry_fields[];
 
 /* "inference": how outputs are computed and written. */
 enum dnn_infer_activation {
-    DNN_ACTIVATION_AUTO, /* what the loss applies, except for files like rmldnn's      */
+    DNN_ACTIVATION_AUTO, /* what the loss applies, except for files like rmldnn's */
     DNN_ACTIVATION_NONE,
     DNN_ACTIVATION_SOFTMAX,
     DNN_ACTIVATION_SIGMOID
 };
 enum dnn_infer_tiles { DNN_TILES_AUTO, DNN_TILES_ALWAYS, DNN_TILES_WHOLE };
 struct dnn_config_infer {
-    struct dnn_list formats, contents; /* of int: enum dnn_output_format, _content; empty:
-                                        * those that fit the task                    */
-    int activation;           /* enum dnn_infer_activation                           */
-    int tiles;                /* enum dnn_infer_tiles                                */
-    struct dnn_list tile;     /* spatial extents; empty: those of the network        */
-    struct dnn_list overlap;  /* fraction of the tile, for all axes or for each      */
-    int blend;                /* enum dnn_window_blend                               */
-    double sigma;             /* of the Gaussian, as a fraction of the tile          */
-    struct dnn_list flips;    /* spatial axes along which samples are also flipped   */
-    int64_t batch;            /* tiles computed together                             */
-    int64_t memory;           /* bytes for sums of blended outputs; 0: no limit      */
-    bool names, gzip;         /* csv: names of samples; nifti: .nii.gz               */
-    int64_t top_k;            /* json: classes with probabilities; 0: all            */
-    bool surfaces;            /* measure surface distances                           */
-    int64_t bins, worst;      /* of the calibration; worst samples to report         */
-    int64_t background;       /* class that is not part of averages; -1: none        */
+    struct dnn_list formats, contents; /* of int: enum dnn_output_format, _content;
+                                        * empty: those that fit the task */
+    int activation;          /* enum dnn_infer_activation                           */
+    int tiles;               /* enum dnn_infer_tiles                                */
+    struct dnn_list tile;    /* spatial extents; empty: those of the network        */
+    struct dnn_list overlap; /* fraction of the tile, for all axes or for each      */
+    int blend;               /* enum dnn_window_blend                               */
+    double sigma;            /* of the Gaussian, as a fraction of the tile          */
+    struct dnn_list flips;   /* spatial axes along which samples are also flipped   */
+    int64_t batch;           /* tiles computed together                             */
+    int64_t memory;          /* bytes for sums of blended outputs; 0: no limit      */
+    bool names, gzip;        /* csv: names of samples; nifti: .nii.gz               */
+    int64_t top_k;           /* json: classes with probabilities; 0: all            */
+    bool surfaces;           /* measure surface distances                           */
+    int64_t bins, worst;     /* of the calibration; worst samples to report         */
+    int64_t background;      /* class that is not part of averages; -1: none        */
 };
 extern const struct dnn_field dnn_config_infer_fields[];
 

@@ -67,8 +67,7 @@ static int add_losses(struct dnn_model *m, struct dnn_err *err)
                              m->prog, &net, m->target, of, &term, err);
     for (int i = 0; i < rc; i++)
         append_loss(m, term[i]);
-    if (rc >= 0 && training(m))
-        memcpy(m->output, of, (size_t)m->noutputs * sizeof *of);
+    if (rc >= 0 && training(m)) memcpy(m->output, of, (size_t)m->noutputs * sizeof *of);
     dnn_loss_free(default_loss);
     dnn_free(of);
     dnn_free(name);
@@ -234,8 +233,8 @@ static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
             .limit = limit,
             .batch = m->opts.batch,
             .plain = how == DNN_RECOMPUTE_NEVER && training(m) ? m->prog
-                     : how == DNN_RECOMPUTE_CHEAP                   ? m->original
-                                                                    : NULL,
+                     : how == DNN_RECOMPUTE_CHEAP              ? m->original
+                                                               : NULL,
             .opts = &opts};
 
         rc = dnn_plan_check_memory(&memory, err);
@@ -298,7 +297,7 @@ int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
     const struct dnn_model_opts *opts = &model->opts;
 
     if (opts->owner != NULL) {
-        const struct dnn_model *partner = 
+        const struct dnn_model *partner =
             opts->memory == DNN_MODEL_SHARED ? opts->owner : opts->partner;
 
         DNN_TRY(dnn_exec_share(model->exec, opts->owner->exec,

@@ -37,10 +37,10 @@ const char *dnn_model_role_name(enum dnn_model_role role);
 
 /* What a model has of its own, beside the weights, slots and states of its owner. */
 enum dnn_model_memory {
-    DNN_MODEL_SHARED,    /* only what does not fit into the owner's memory: the two never
-                          * run at the same time                                       */
-    DNN_MODEL_SEPARATE,  /* gradients and temporaries: they run in turns, op by op     */
-    DNN_MODEL_CONCURRENT /* also a device: they run at the same time                   */
+    DNN_MODEL_SHARED,   /* only what does not fit into the owner's memory: the two never
+                         * run at the same time                                       */
+    DNN_MODEL_SEPARATE, /* gradients and temporaries: they run in turns, op by op     */
+    DNN_MODEL_CONCURRENT /* also a device: they run at the same time */
 };
 
 /* Options.  batch and backend are required; with all others zero: inference in f32.

@@ -42,10 +42,11 @@ static int load_newest(const struct dnn_config *config, struct dnn_session *sess
     if (rc == 0 && exists != 0)
         rc = dnn_load_weights(model, session->comm, dir, err);
     else if (rc == 0 && dnn_comm_rank(session->comm) == 0)
-        dnn_log(DNN_WARN, "infer",
-                "the network is not trained: checkpoints.load is not set, and there is no "
-                "checkpoint in %s",
-                dir);
+        dnn_log(
+            DNN_WARN, "infer",
+            "the network is not trained: checkpoints.load is not set, and there is no "
+            "checkpoint in %s",
+            dir);
     dnn_free(dir);
     return rc;
 }
@@ -60,8 +61,7 @@ int dnn_infer_load(const struct dnn_config *config, struct dnn_session *session,
         rc = dnn_load_find(dnn_config_path(config, config->ckpt->load), &path, err);
     rc = dnn_comm_agree(session->comm, rc, err);
     if (rc == 0 && path == NULL) rc = load_newest(config, session, model, err);
-    if (rc == 0 && path != NULL)
-        rc = dnn_load_weights(model, session->comm, path, err);
+    if (rc == 0 && path != NULL) rc = dnn_load_weights(model, session->comm, path, err);
     dnn_free(path);
     return rc;
 }
@@ -124,6 +124,5 @@ int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
 int dnn_infer_outputs(struct dnn_stage *stage, int64_t number,
                       const struct dnn_infer_opts *opts, struct dnn_err *err)
 {
-    return stage->test == NULL ? 0
-                               : dnn_infer_samples(stage, opts, number, false, err);
+    return stage->test == NULL ? 0 : dnn_infer_samples(stage, opts, number, false, err);
 }

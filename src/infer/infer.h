@@ -1,5 +1,5 @@
-/* infer.h - inference: from samples and a trained network to files, and an evaluation if
- * there are targets.
+/* infer.h - inference: from samples and a trained network to files, and an evaluation
+ * if there are targets.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,18 +11,18 @@
 #include "session/session.h"
 
 struct dnn_infer_opts {
-    bool progress;        /* print progress on stderr                                */
-    bool json;            /* print the results on stdout, one JSON object            */
-    int kernels;          /* enum dnn_kernel_selection                               */
-    const char *backend;  /* overrides the configuration; NULL: as configured        */
-    const char *command;  /* command line, for the record                            */
+    bool progress;       /* print progress on stderr                                */
+    bool json;           /* print the results on stdout, one JSON object            */
+    int kernels;         /* enum dnn_kernel_selection                               */
+    const char *backend; /* overrides the configuration; NULL: as configured        */
+    const char *command; /* command line, for the record                            */
     const char *const *class_name; /* of the first output: [nclasses], or NULL       */
     int64_t nclasses;
 };
 
-/* Collective.  Load the weights (checkpoints.load, else the newest checkpoint of the run
- * directory), run all test samples, write their outputs, and evaluate them if there are
- * targets.  DNN_ESTOP: stopped by a signal or the time limit; the same command then
+/* Collective.  Load the weights (checkpoints.load, else the newest checkpoint of the
+ * run directory), run all test samples, write their outputs, and evaluate them if there
+ * are targets.  DNN_ESTOP: stopped by a signal or the time limit; the same command then
  * computes what is missing.  The caller installs the signal handlers (base/stop.h). */
 int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_infer_opts *opts, struct dnn_err *err);
@@ -45,8 +45,8 @@ int dnn_infer_model_config(const struct dnn_infer_model *model,
                            struct dnn_package **package, struct dnn_config *out,
                            struct dnn_err *err);
 
-/* Collective.  Write the outputs of stage->test with the current weights; number: in the
- * name of the default file, output_NUMBER.h5. */
+/* Collective.  Write the outputs of stage->test with the current weights; number: in
+ * the name of the default file, output_NUMBER.h5. */
 struct dnn_stage;
 int dnn_infer_outputs(struct dnn_stage *stage, int64_t number,
                       const struct dnn_infer_opts *opts, struct dnn_err *err);

@@ -83,8 +83,8 @@ struct infer_found {
     const struct dnn_metrics *metrics; /* or NULL */
     double loss;                       /* NaN: unknown */
 };
-/* Collective.  Combine the evaluation of all ranks; rank 0 prints the results and writes
- * their files. */
+/* Collective.  Combine the evaluation of all ranks; rank 0 prints the results and
+ * writes their files. */
 int dnn_infer_report(struct infer_result *r, const struct dnn_infer_opts *opts,
                      const struct infer_found *found, struct dnn_err *err);
 
@@ -126,8 +126,8 @@ int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err
 
 /* ---- volume.c.  Collective. ---- */
 
-/* Whether test samples have other extents than the network's input, so that they must be
- * cut into tiles. */
+/* Whether test samples have other extents than the network's input, so that they must
+ * be cut into tiles. */
 int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
                           bool *out, struct dnn_err *err);
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,

@@ -157,9 +157,8 @@ static int convert(const struct infer_input *in, int64_t sample, int c,
     if (rc == 0 && bad < 0) return 0;
     dnn_source_label(in->source, sample, name);
     if (rc < 0) return dnn_prefix(err, "%s: %s: ", name, in->source->col[c].name);
-    return dnn_fail(err, DNN_EDATA,
-                    "%s: %s: element %" PRId64 " is %s", name, in->source->col[c].name,
-                    bad,
+    return dnn_fail(err, DNN_EDATA, "%s: %s: element %" PRId64 " is %s", name,
+                    in->source->col[c].name, bad,
                     in->conversion[c].integer ? "not a class number of the network"
                                               : "NaN or infinite");
 }

@@ -94,7 +94,8 @@ static int list_inputs(const struct dnn_infer_model *m, char **out, struct dnn_e
             rc = err->code;
         else if (is_dir(real))
             rc = dnn_fail(err, DNN_EUSAGE,
-                          "%s: is a directory; give one directory, or files", m->input[i]);
+                          "%s: is a directory; give one directory, or files",
+                          m->input[i]);
         else
             dnn_buf_add(&list, "%s\n", real);
         free(real);
@@ -119,8 +120,8 @@ static bool fits(const struct dnn_import *how, const struct dnn_package_input *n
     if (dnn_import_open(how, &source, NULL) < 0) return false;
     const struct dnn_shape *is = &source->col[0].shape;
     int n = (int)net->shape.count;
-    fits = is->ndim == n && (is->dim[n - 1] == DNN_UNKNOWN ||
-                             is->dim[n - 1] == net->shape.ints[n - 1]);
+    fits = is->ndim == n &&
+           (is->dim[n - 1] == DNN_UNKNOWN || is->dim[n - 1] == net->shape.ints[n - 1]);
     dnn_source_close(source);
     return fits;
 }
@@ -141,8 +142,10 @@ static void find_layout(const char *path, const struct dnn_package_input *net,
         {true,  DNN_LAYOUT_FIRST},
         {false, DNN_LAYOUT_FIRST},
     };
-    const struct dnn_import usual = {.input = {.path = path, .kind = -1},
-                                     .target = {.kind = -1}};
+    const struct dnn_import usual = {
+        .input = {.path = path, .kind = -1},
+          .target = {.kind = -1}
+    };
 
     for (size_t i = 0; i < sizeof way / sizeof *way && net->shape.count > 0; i++) {
         *out = usual;
@@ -238,8 +241,9 @@ static int read_config(const struct dnn_infer_model *m, const struct dnn_package
     return rc;
 }
 
-int dnn_infer_model_config(const struct dnn_infer_model *m, struct dnn_package **package,
-                           struct dnn_config *out, struct dnn_err *err)
+int dnn_infer_model_config(const struct dnn_infer_model *m,
+                           struct dnn_package **package, struct dnn_config *out,
+                           struct dnn_err *err)
 {
     struct changes c = {0};
     char *model = absolute(m->model, err), *output = NULL;

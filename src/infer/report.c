@@ -40,12 +40,14 @@ static void find_values(const struct infer_result *r, const struct infer_found *
     const struct dnn_metric_value *metric;
     const struct dnn_evaluate_value *total;
 
-    *out = (struct values){.record = {.event = DNN_EVENT_EPOCH,
-                                      .epoch = 1,
-                                      .epochs = 1,
-                                      .batch = 1,
-                                      .batches = 1,
-                                      .seconds = found->seconds}};
+    *out = (struct values){
+        .record = {.event = DNN_EVENT_EPOCH,
+                   .epoch = 1,
+                   .epochs = 1,
+                   .batch = 1,
+                   .batches = 1,
+                   .seconds = found->seconds}
+    };
     out->record.grad_norm = out->record.rate = out->record.samples_per_second = NAN;
     out->record.data = out->record.compute = out->record.comm = out->record.straggler =
         NAN;
@@ -161,8 +163,7 @@ int dnn_infer_report(struct infer_result *r, const struct dnn_infer_opts *opts,
 {
     struct dnn_comm *comm = r->session->comm;
 
-    if (r->evaluation != NULL)
-        DNN_TRY(dnn_evaluate_combine(r->evaluation, comm, err));
+    if (r->evaluation != NULL) DNN_TRY(dnn_evaluate_combine(r->evaluation, comm, err));
     return dnn_comm_agree(
         comm, dnn_comm_rank(comm) == 0 ? report(r, opts, found, err) : 0, err);
 }

@@ -23,10 +23,14 @@ static enum dnn_probability activation_of(const struct dnn_config *config,
                                           const struct dnn_prog *prog, int y)
 {
     switch ((enum dnn_infer_activation)config->infer->activation) {
-    case DNN_ACTIVATION_SOFTMAX: return DNN_PROBABILITY_SOFTMAX;
-    case DNN_ACTIVATION_SIGMOID: return DNN_PROBABILITY_SIGMOID;
-    case DNN_ACTIVATION_NONE: return DNN_PROBABILITY_NONE;
-    case DNN_ACTIVATION_AUTO: break;
+    case DNN_ACTIVATION_SOFTMAX:
+        return DNN_PROBABILITY_SOFTMAX;
+    case DNN_ACTIVATION_SIGMOID:
+        return DNN_PROBABILITY_SIGMOID;
+    case DNN_ACTIVATION_NONE:
+        return DNN_PROBABILITY_NONE;
+    case DNN_ACTIVATION_AUTO:
+        break;
     }
     /* rmldnn writes the outputs of the network as they are. */
     return config->wrapped ? DNN_PROBABILITY_NONE
@@ -181,8 +185,10 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     if (options.formats == 0) return 0;
     DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
     for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
-        if (i == 0 || strcmp(dnn_output_path(r->files, i), dnn_output_path(r->files, i - 1)))
-            dnn_log(DNN_INFO, "infer", "writing outputs to %s", dnn_output_path(r->files, i));
+        if (i == 0 ||
+            strcmp(dnn_output_path(r->files, i), dnn_output_path(r->files, i - 1)))
+            dnn_log(DNN_INFO, "infer", "writing outputs to %s",
+                    dnn_output_path(r->files, i));
     return 0;
 }
 
@@ -209,10 +215,12 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
     const struct dnn_config_infer *how = r->config->infer;
     bool classes = column->kind == DNN_KIND_LABEL || column->kind == DNN_KIND_MASK;
     struct dnn_evaluate_cfg cfg = {
-        .task = !classes ? DNN_EVALUATE_VALUES
+        .task = !classes   ? DNN_EVALUATE_VALUES
                 : ndim > 0 ? DNN_EVALUATE_MASKS
                            : DNN_EVALUATE_LABELS,
-        .classes = !classes ? channels : channels == 1 ? 2 : channels,
+        .classes = !classes        ? channels
+                   : channels == 1 ? 2
+                                   : channels,
         .channels = channels,
         .class_name = opts->class_name != NULL && opts->nclasses >= channels
                           ? opts->class_name

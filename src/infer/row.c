@@ -1,7 +1,7 @@
 /* row.c - computes slabs of a sample, one row of tiles after the other.
  *
- * A row is all tiles that start at the same plane of axis 0.  The planes of the next row
- * are read while the network computes this one.
+ * A row is all tiles that start at the same plane of axis 0.  The planes of the next
+ * row are read while the network computes this one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -37,7 +37,7 @@ struct row {
     unsigned flip;    /* how they are flipped now                                  */
     unsigned flips[FLIPS];
     int nflips;
-    float *sum[INFER_OUTPUTS];           /* owned: of the outputs of all flips      */
+    float *sum[INFER_OUTPUTS]; /* owned: of the outputs of all flips      */
     struct dnn_blend *blend[INFER_OUTPUTS]; /* owned                                */
     struct sink {
         struct row *row;
@@ -198,8 +198,7 @@ static int keep_outputs(struct row *r, bool first, struct dnn_err *err)
         const float *out = dnn_exec_view(m->exec, m->output[k], &copy, err);
 
         if (out == NULL) return err->code;
-        if (r->nflips == 1)
-            memcpy(r->sum[k], out, (size_t)(r->n * size) * sizeof *out);
+        if (r->nflips == 1) memcpy(r->sum[k], out, (size_t)(r->n * size) * sizeof *out);
         for (int64_t i = 0; i < r->n && r->nflips > 1; i++)
             add_flipped(r, out + i * size, channels, first, r->sum[k] + i * size);
         free(copy);
@@ -221,8 +220,8 @@ static int blend_outputs(struct row *r, struct dnn_err *err)
         }
         dnn_infer_activate(r->v->r, k, sum, r->n * points, channels);
         for (int64_t i = 0; i < r->n; i++)
-            DNN_TRY(dnn_blend_add(r->blend[k], r->first + i, sum + i * points * channels,
-                                  err));
+            DNN_TRY(dnn_blend_add(r->blend[k], r->first + i,
+                                  sum + i * points * channels, err));
     }
     return 0;
 }

@@ -19,14 +19,14 @@ struct batches {
     struct infer_result *r;
     struct dnn_stage *stage;
     struct dnn_stage_data *data;
-    struct infer_slices *slices;     /* owned; NULL: samples are no slices          */
-    struct dnn_stage_eval *metrics;  /* owned; NULL: no targets                     */
-    struct dnn_progress *progress;   /* on rank 0                                   */
+    struct infer_slices *slices;    /* owned; NULL: samples are no slices          */
+    struct dnn_stage_eval *metrics; /* owned; NULL: no targets                     */
+    struct dnn_progress *progress;  /* on rank 0                                   */
     struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
     int64_t count[INFER_OUTPUTS];          /* of their elements                     */
-    float *scratch; /* owned: an output with its activation; an input                */
-    int input;      /* the first input that is an image, for overlays; -1: none      */
-    bool same_files;      /* there is a file for each sample                         */
+    float *scratch;  /* owned: an output with its activation; an input                */
+    int input;       /* the first input that is an image, for overlays; -1: none      */
+    bool same_files; /* there is a file for each sample                         */
     double last, longest; /* time of the last batch, seconds of the slowest          */
 };
 
@@ -138,9 +138,9 @@ static int write_sample(struct batches *b, const struct dnn_stage_seen *seen, in
     if (dnn_output_wants_input(r->files))
         DNN_TRY(write_input(b, sample, seen->skip + i, err));
     for (int k = 0; k < r->noutputs; k++)
-        DNN_TRY(dnn_output_put(
-            r->files, sample, k, start, b->shape[k].dim,
-            activated(b, k, seen->output[k] + i * b->count[k]), err));
+        DNN_TRY(dnn_output_put(r->files, sample, k, start, b->shape[k].dim,
+                               activated(b, k, seen->output[k] + i * b->count[k]),
+                               err));
     return dnn_output_unit(r->files, sample, 0, err);
 }
 
@@ -248,7 +248,8 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
     DNN_TRY(open_result(b, opts, number, report, err));
     DNN_TRY(first_batch(b, &from, err));
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
-        b->progress = dnn_progress_start("infer", "inference", samples, "samples", NULL);
+        b->progress =
+            dnn_progress_start("infer", "inference", samples, "samples", NULL);
     b->last = dnn_clock_now();
     int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);

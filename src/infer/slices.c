@@ -25,11 +25,11 @@ static const double most = 1073741824.0; /* values must be smaller        */
 /* A volume of a slicer, of which some planes are not complete. */
 struct volume {
     const struct dnn_slices *cut;
-    int axis;          /* along which planes are counted                              */
-    int64_t plane;     /* elements of a plane                                         */
-    int64_t first;     /* the first plane that is not written                         */
-    int64_t planes;    /* for which there are sums                                    */
-    int64_t *sum;      /* owned: [planes][the other axes][channels]                   */
+    int axis;       /* along which planes are counted                              */
+    int64_t plane;  /* elements of a plane                                         */
+    int64_t first;  /* the first plane that is not written                         */
+    int64_t planes; /* for which there are sums                                    */
+    int64_t *sum;   /* owned: [planes][the other axes][channels]                   */
     int64_t *count[DNN_MAX_SPACE]; /* owned: boxes at each point of an axis           */
     bool ready;
 };
@@ -38,7 +38,7 @@ struct infer_slices {
     struct infer_result *r;
     const struct dnn_source_slices *how;
     int64_t channels;
-    int64_t open;    /* the first volume that is not written */
+    int64_t open; /* the first volume that is not written */
     int64_t nvolumes;
     struct volume *volume; /* owned */
     float *out;            /* owned: a plane */
@@ -83,7 +83,8 @@ static int need_planes(struct volume *v, int64_t last, struct dnn_err *err)
 
     if (sum == NULL)
         return dnn_fail(err, DNN_ENOMEM,
-                        "the sums of %" PRId64 " planes of a volume, %zu MB, do not fit "
+                        "the sums of %" PRId64
+                        " planes of a volume, %zu MB, do not fit "
                         "into memory; reduce data.test_batch_size",
                         last - v->first, now >> 20);
     memset((char *)sum + old, 0, now - old);
@@ -118,7 +119,7 @@ struct adder {
     struct volume *v;
     const float *box;
     int64_t start[DNN_MAX_SPACE], step[DNN_MAX_SPACE], to[DNN_MAX_SPACE];
-    int64_t at;     /* the first point of the box */
+    int64_t at; /* the first point of the box */
     bool bad;
 };
 
@@ -225,8 +226,9 @@ static int write_planes(struct infer_slices *s, int64_t number, int64_t last,
         s->out = malloc((size_t)v->plane * sizeof *s->out);
         s->out_size = v->plane;
     }
-    int rc = s->out == NULL ? dnn_fail(err, DNN_ENOMEM, "a plane of a volume does not "
-                                                        "fit into memory")
+    int rc = s->out == NULL ? dnn_fail(err, DNN_ENOMEM,
+                                       "a plane of a volume does not "
+                                       "fit into memory")
                             : need_planes(v, last, err);
     DNN_TRY(dnn_comm_agree(comm, rc, err));
     for (int64_t i = 0; i < n && rc == 0; i++)
@@ -314,11 +316,11 @@ static int check(const struct infer_slices *s, const struct dnn_shape *shape,
                         s->r->noutputs);
     dnn_slices_shape(&s->how->set[0], s->channels, &expected);
     if (dnn_shape_equal(shape, &expected)) return 0;
-    return dnn_fail(err, DNN_ECONFIG,
-                    "data.slicers: the network outputs slices of %s; only %s can be put "
-                    "together",
-                    dnn_shape_text(a, sizeof a, shape),
-                    dnn_shape_text(b, sizeof b, &expected));
+    return dnn_fail(
+        err, DNN_ECONFIG,
+        "data.slicers: the network outputs slices of %s; only %s can be put "
+        "together",
+        dnn_shape_text(a, sizeof a, shape), dnn_shape_text(b, sizeof b, &expected));
 }
 
 int dnn_infer_slices_make(struct infer_result *r, const struct dnn_source_slices *how,

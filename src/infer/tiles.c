@@ -45,13 +45,13 @@ static int check_outputs(struct infer_net *n, struct dnn_err *err)
         for (int d = 1; d <= n->ndim && same; d++)
             same = out->dim[d] == in->dim[d];
         if (!same)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "output '%s' of the network has shape %s for an input of %s; "
-                            "samples can be computed in tiles only if each output has "
-                            "the spatial extents of the input",
-                            n->graph->node[n->graph->output[k]].name,
-                            dnn_shape_text(a, sizeof a, out),
-                            dnn_shape_text(b, sizeof b, in));
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "output '%s' of the network has shape %s for an input of %s; "
+                "samples can be computed in tiles only if each output has "
+                "the spatial extents of the input",
+                n->graph->node[n->graph->output[k]].name,
+                dnn_shape_text(a, sizeof a, out), dnn_shape_text(b, sizeof b, in));
         n->channels[k] = out->dim[n->ndim + 1];
     }
     return 0;

@@ -2,8 +2,8 @@
  *
  * The slabs of all samples that are not written yet are distributed over the ranks,
  * each gets consecutive ones.  Tiles that two ranks need are computed by both, so there
- * is no communication, except that all ranks agree after each row of tiles on errors and
- * on stopping.
+ * is no communication, except that all ranks agree after each row of tiles on errors
+ * and on stopping.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -31,9 +31,9 @@ struct volumes {
     const struct dnn_infer_opts *opts;
     struct dnn_stage_cfg stage;
     struct infer_result r;
-    struct infer_input *input;  /* owned                                             */
-    struct infer_net *net;      /* owned: with the weights                           */
-    struct infer_net *whole;    /* owned: at the extents of a sample; or NULL        */
+    struct infer_input *input; /* owned                                             */
+    struct infer_net *net;     /* owned: with the weights                           */
+    struct infer_net *whole;   /* owned: at the extents of a sample; or NULL        */
     int ndim;
     int64_t tile[DNN_WINDOW_DIMS]; /* 0: the extents of the sample                   */
     int64_t count;
@@ -107,8 +107,7 @@ int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *s
 
     *out = false;
     if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
-        rc = dnn_fail(err, DNN_ECONFIG,
-                      "inference.tiles: %s",
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.tiles: %s",
                       dense ? "there are data.slicers, or no data"
                             : "tiles need a network with one input with spatial axes, "
                               "and outputs of the same extents");
@@ -171,9 +170,8 @@ static int set_tile(struct volumes *v, struct dnn_err *err)
                             "network has the spatial axes 0 to %d",
                             how->flips.ints[i], v->ndim - 1);
     for (int d = 0; d < v->ndim; d++)
-        v->tile[d] = how->tile.count > 0
-                         ? how->tile.ints[how->tile.count > d ? d : 0]
-                         : graph->node[graph->input[0]].out.dim[d + 1];
+        v->tile[d] = how->tile.count > 0 ? how->tile.ints[how->tile.count > d ? d : 0]
+                                         : graph->node[graph->input[0]].out.dim[d + 1];
     return 0;
 }
 
@@ -202,11 +200,12 @@ static int read_extents(struct volumes *v, struct dnn_err *err)
         DNN_TRY(dnn_infer_input_about(v->input, i, &about, err));
         if (about.shape.ndim != v->ndim + 1 ||
             about.shape.dim[v->ndim] != net->dim[v->ndim + 1])
-            return dnn_fail(err, DNN_EDATA,
-                            "%s: the input has shape %s, but the network expects %s (the "
-                            "first extent is the batch, the last one the channels)",
-                            about.name, dnn_shape_text(a, sizeof a, &about.shape),
-                            dnn_shape_text(b, sizeof b, net));
+            return dnn_fail(
+                err, DNN_EDATA,
+                "%s: the input has shape %s, but the network expects %s (the "
+                "first extent is the batch, the last one the channels)",
+                about.name, dnn_shape_text(a, sizeof a, &about.shape),
+                dnn_shape_text(b, sizeof b, net));
         memcpy(v->plan[i].extent, about.shape.dim, (size_t)v->ndim * sizeof(int64_t));
     }
     return 0;
@@ -276,7 +275,8 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    bool evaluated = target != NULL && dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
+    bool evaluated =
+        target != NULL && dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
     int rc = evaluated ? dnn_infer_result_evaluate(&v->r, v->opts, target,
                                                    v->net->channels[0], v->ndim, err)
                        : 0;
@@ -292,9 +292,9 @@ static int open_result(struct volumes *v, struct dnn_err *err)
 }
 
 /* The middle plane of a volume, or all of a picture, for overlays. */
-static int give_input(struct volumes *v, const struct infer_about *about, int64_t sample,
-                      int64_t from, int64_t to, const struct dnn_window *w,
-                      struct dnn_err *err)
+static int give_input(struct volumes *v, const struct infer_about *about,
+                      int64_t sample, int64_t from, int64_t to,
+                      const struct dnn_window *w, struct dnn_err *err)
 {
     int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS] = {0};
     int64_t plane = v->ndim == 3 ? about->shape.dim[0] / 2 : 0, first, n, last, m;
@@ -482,9 +482,10 @@ static int run_all(struct volumes *v, struct dnn_err *err)
     }
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     if (!stopped) return 0;
-    dnn_fail(err, DNN_ESTOP,
-             "stopped before all samples were computed; the same command computes what is "
-             "missing");
+    dnn_fail(
+        err, DNN_ESTOP,
+        "stopped before all samples were computed; the same command computes what is "
+        "missing");
     err->everywhere = true;
     return DNN_ESTOP;
 }
@@ -513,7 +514,8 @@ static void log_header(const struct volumes *v)
 {
     const struct dnn_config *config = v->config;
     const struct dnn_shape tile = {
-        .ndim = v->ndim, .dim = {v->tile[0], v->tile[1], v->tile[2]}};
+        .ndim = v->ndim, .dim = {v->tile[0], v->tile[1], v->tile[2]}
+    };
     char text[DNN_SHAPE_TEXT], a[32], b[32];
 
     if (dnn_comm_rank(v->session->comm) != 0) return;
@@ -540,8 +542,9 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (rc == 0) rc = dnn_infer_input_open(v->config, &v->input, err);
     if (rc == 0) rc = read_extents(v, err);
     if (rc == 0)
-        rc = dnn_infer_net_open(&v->stage, whole ? own : v->tile,
-                                whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
+        rc =
+            dnn_infer_net_open(&v->stage, whole ? own : v->tile,
+                               whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     DNN_TRY(dnn_infer_load(v->config, v->session, v->net->model, err));
     if (whole) DNN_TRY(try_whole(v, err));
@@ -560,13 +563,15 @@ static int run(struct volumes *v, struct dnn_err *err)
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,
                       const struct dnn_infer_opts *opts, struct dnn_err *err)
 {
-    struct volumes v = {.config = config,
-                        .session = session,
-                        .opts = opts,
-                        .stage = {.config = config,
-                                  .session = session,
-                                  .backend = opts->backend,
-                                  .kernels = opts->kernels}};
+    struct volumes v = {
+        .config = config,
+        .session = session,
+        .opts = opts,
+        .stage = {.config = config,
+                  .session = session,
+                  .backend = opts->backend,
+                  .kernels = opts->kernels}
+    };
 
     int rc = run(&v, err);
     rc = dnn_infer_result_close(&v.r, rc, err);

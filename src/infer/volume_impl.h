@@ -21,8 +21,8 @@ struct infer_net {
     int64_t tile[DNN_WINDOW_DIMS], batch;
     int64_t channels[INFER_OUTPUTS];
 };
-/* owner: whose weights are used; NULL: its own, which are not loaded yet.  DNN_ENOMEM: it
- * does not fit into memory.  The caller owns *out: dnn_infer_net_close(). */
+/* owner: whose weights are used; NULL: its own, which are not loaded yet.  DNN_ENOMEM:
+ * it does not fit into memory.  The caller owns *out: dnn_infer_net_close(). */
 int dnn_infer_net_open(const struct dnn_stage_cfg *cfg, const int64_t *tile,
                        int64_t batch, struct infer_net *owner, struct infer_net **out,
                        struct dnn_err *err);
@@ -34,7 +34,8 @@ int dnn_infer_net_run(struct infer_net *net, dnn_exec_filler *fill, void *arg,
 /* ---- input.c: samples, and parts of them, as the network gets them.  Local. ---- */
 
 struct infer_input;
-/* The test samples of a configuration.  The caller owns *out: dnn_infer_input_close(). */
+/* The test samples of a configuration.  The caller owns *out: dnn_infer_input_close().
+ */
 int dnn_infer_input_open(const struct dnn_config *config, struct infer_input **out,
                          struct dnn_err *err);
 void dnn_infer_input_close(struct infer_input *in); /* NULL is fine */
@@ -58,8 +59,8 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
 /* A box of spatial extents; all channels. */
 int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *start,
                         const int64_t *extent, float *to, struct dnn_err *err);
-/* The same of the target: i32 if it is of classes, else f32.  The result is in memory of
- * the input until the next call. */
+/* The same of the target: i32 if it is of classes, else f32.  The result is in memory
+ * of the input until the next call. */
 int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
                          const int64_t *extent, const void **out, struct dnn_err *err);
 
@@ -72,8 +73,8 @@ struct infer_volume {
     struct infer_result *r;
     int64_t sample;
     const struct infer_about *about;
-    int64_t from, to;         /* slabs to compute                                     */
-    bool (*stop)(void *arg);  /* asked between rows of tiles                          */
+    int64_t from, to;        /* slabs to compute                                     */
+    bool (*stop)(void *arg); /* asked between rows of tiles                          */
     void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
     void *arg;
 };

@@ -36,8 +36,8 @@ bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool class
 
     if (n < 3 || n > 4) return false;
     *out = (struct dnn_view){.height = shape->dim[n - 3],
-                               .width = shape->dim[n - 2],
-                               .channels = shape->dim[n - 1]};
+                             .width = shape->dim[n - 2],
+                             .channels = shape->dim[n - 1]};
     if (out->height < 2 || out->width < 2 || out->channels < 1) return false;
     int64_t at =
         n == 4 ? shape->dim[0] / 2 * out->height * out->width * out->channels : 0;
@@ -265,8 +265,8 @@ static struct colouring colouring_of(const struct dnn_figure *figure)
 {
     struct colouring p = {.classes = figure->classes, .use_map = true};
     const struct dnn_view *v = figure->target != NULL && figure->target->value != NULL
-                                     ? figure->target
-                                     : figure->output;
+                                   ? figure->target
+                                   : figure->output;
 
     if (p.classes || v == NULL) return p;
     p.use_map = count_channels(v) == 1;

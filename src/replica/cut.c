@@ -174,8 +174,8 @@ static int make_first(struct dnn_replica *r, enum dnn_model_role role,
     dnn_order_part(size, size, 0, from == to ? 0 : from, set->micro_batches, &first,
                    &n);
     set->teams = 1;
-    DNN_TRY(add_model(r, role, n == 0 ? 1 : n, size, DNN_MODEL_SHARED, NULL, &made,
-                      err));
+    DNN_TRY(
+        add_model(r, role, n == 0 ? 1 : n, size, DNN_MODEL_SHARED, NULL, &made, err));
     set->lockstep = r->cfg.how.deterministic && dnn_replica_exchanges(made->model);
     if (role == DNN_MODEL_TRAIN) set->teams = count_teams(r, set, made->model);
     return 0;

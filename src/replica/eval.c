@@ -57,8 +57,7 @@ static int show(const struct eval_run *e, const struct replica_micro_batch *mb,
 /* As dnn_replica_try_load(). */
 static void try_show(const struct eval_run *e, const struct replica_micro_batch *mb)
 {
-    if (e->seen != NULL && e->r->failed == 0)
-        e->r->failed = show(e, mb, &e->r->why);
+    if (e->seen != NULL && e->r->failed == 0) e->r->failed = show(e, mb, &e->r->why);
 }
 
 /* A rank without samples joins the exchanges. */

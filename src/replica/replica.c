@@ -42,7 +42,8 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
             "deterministic training on %d ranks needs at least as many "
             "micro-batches, but there are %d; set \"micro_batches\" to %d or "
             "more",
-            dnn_comm_size(cfg->comm), r->train->micro_batches, dnn_comm_size(cfg->comm));
+            dnn_comm_size(cfg->comm), r->train->micro_batches,
+            dnn_comm_size(cfg->comm));
     if (cfg->how.deterministic && cfg->how.compress != DNN_COMPRESS_NONE)
         return dnn_fail(err, DNN_ECONFIG,
                         "compressed gradients depend on the number of ranks; remove "

@@ -29,11 +29,13 @@ struct dnn_replica_batches {
 
 struct dnn_replica_cfg {
     const struct dnn_graph *graph;
-    struct dnn_model_opts model; /* batch, total, role, owner and exchange are ignored */
+    struct dnn_model_opts
+        model; /* batch, total, role, owner and exchange are ignored */
     struct dnn_comm *comm;
     const char *rule; /* training; NULL: bsp                                         */
     struct dnn_rule_cfg how;
-    struct dnn_replica_batches batches[DNN_MODEL_TRAIN + 1]; /* by enum dnn_model_role */
+    struct dnn_replica_batches
+        batches[DNN_MODEL_TRAIN + 1]; /* by enum dnn_model_role */
     size_t bucket; /* gradient bucket size in bytes; 0: autotuned in the first
                            steps                                                     */
     /* A replica of the same network, perhaps at other extents, whose weights are

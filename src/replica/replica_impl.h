@@ -82,10 +82,10 @@ struct replica_tune {
 struct dnn_replica {
     struct dnn_replica_cfg cfg;
     struct replica_set set[DNN_MODEL_TRAIN + 1]; /* by enum dnn_model_role           */
-    struct replica_set *train; /* the set of training */
-    struct dnn_model *owner;   /* the first model made: it owns the weights, unless
-                                * cfg.owner does                                     */
-    size_t bucket;             /* gradient bucket size in bytes */
+    struct replica_set *train;                   /* the set of training */
+    struct dnn_model *owner; /* the first model made: it owns the weights, unless
+                              * cfg.owner does                                     */
+    size_t bucket;           /* gradient bucket size in bytes */
     int nbuckets;
     struct replica_tune tune;
     const struct dnn_rule *rule;

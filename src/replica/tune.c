@@ -25,8 +25,8 @@ int dnn_replica_make_buckets(struct dnn_replica *r, size_t bucket, struct dnn_er
 {
     for (int i = 0; i < r->train->nmodels; i++) {
         dnn_free(r->train->model[i].bucket);
-        r->nbuckets =
-            dnn_plan_buckets(r->train->model[i].model->plan, bucket, &r->train->model[i].bucket);
+        r->nbuckets = dnn_plan_buckets(r->train->model[i].model->plan, bucket,
+                                       &r->train->model[i].bucket);
     }
     if (r->self != NULL) r->rule->stop(r->self);
     r->self = NULL;

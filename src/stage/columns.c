@@ -92,8 +92,8 @@ void dnn_stage_batch(struct dnn_stage_data *data, const struct dnn_batch *batch,
 {
     data->batch = batch;
     *out = (struct dnn_replica_batch){.total = batch->total,
-                                      .first =
-                                          batch->first - batch->number * data->batch_size,
+                                      .first = batch->first -
+                                               batch->number * data->batch_size,
                                       .n = batch->n,
                                       .read = read,
                                       .arg = data};

@@ -44,8 +44,8 @@ int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
     e->stage = stage;
     dnn_stage_extents(stage, &channels, &positions);
     /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
-    bool masks = config->wrapped && positions > 1 &&
-                 stage->target_is[0] == DNN_TARGET_LABELS;
+    bool masks =
+        config->wrapped && positions > 1 && stage->target_is[0] == DNN_TARGET_LABELS;
     const char *const *defaults = masks ? dice : dnn_loss_metrics(config->loss);
     dnn_replica_eval_parts(stage->replica, &first, &last);
     int sets = config->deterministic && last > first ? last - first : 1;
@@ -155,13 +155,13 @@ static int read_targets(struct run *r, struct dnn_metric_batch *view, int64_t sk
 static int see(void *arg, const struct dnn_replica_seen *seen, struct dnn_err *err)
 {
     struct run *r = arg;
-    struct dnn_stage_seen s = {.batch = r->data->batch,
-                               .skip = seen->first - r->mine.first,
-                               .n = seen->n,
-                               .output = seen->output,
-                               .view = {.n = seen->n,
-                                        .output = seen->output[0],
-                                        .ignore = -1}};
+    struct dnn_stage_seen s = {
+        .batch = r->data->batch,
+        .skip = seen->first - r->mine.first,
+        .n = seen->n,
+        .output = seen->output,
+        .view = {.n = seen->n, .output = seen->output[0], .ignore = -1}
+    };
 
     dnn_stage_extents(r->stage, &s.view.channels, &s.view.positions);
     if (r->eval != NULL) {

@@ -21,7 +21,8 @@ void dnn_stage_eval_free(struct dnn_stage_eval *eval); /* NULL is fine */
 
 /* Local.  The metrics, with the sums of all ranks after a run. */
 struct dnn_metrics *dnn_stage_metrics(const struct dnn_stage_eval *eval);
-/* Local.  Elements of the first output of a sample: channels of a position, positions. */
+/* Local.  Elements of the first output of a sample: channels of a position, positions.
+ */
 void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
                        int64_t *positions);
 

@@ -65,8 +65,8 @@ void dnn_stage_close(struct dnn_stage *stage); /* NULL is fine */
  * directory, as rmldnn does. */
 int dnn_stage_debug(const struct dnn_stage *stage, struct dnn_err *err);
 
-/* Local.  Bytes of this rank's models and of batches that are read ahead; *batches: of the
- * latter alone, may be NULL. */
+/* Local.  Bytes of this rank's models and of batches that are read ahead; *batches: of
+ * the latter alone, may be NULL. */
 size_t dnn_stage_bytes(const struct dnn_stage *stage, size_t *batches);
 
 /* Local.  Open the stage as each of so many ranks would on this machine, without

@@ -238,8 +238,9 @@ void dnn_trainer_header(const struct train_run *run, const char *dataset)
     dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
             dnn_trainer_count(params, g->params),
             dnn_trainer_count(trainable, g->trainable));
-    dnn_log(DNN_INFO, "train", "memory per rank: %s",
-            dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
+    dnn_log(
+        DNN_INFO, "train", "memory per rank: %s",
+        dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
     dnn_log(DNN_INFO, "train",
             "training: %" PRId64 " samples, batch size %" PRId64 ", %" PRId64
             " steps per epoch, %" PRId64 " epochs",

@@ -347,7 +347,8 @@ void dnn_trainer_record_text(const struct train_record *record, const char *stat
     add_real(out, ended ? dnn_trainer_seconds(at) : at->seconds);
     dnn_buf_add(out, ",\n");
     dnn_buf_bytes(out, record->about.text, record->about.len);
-    add_int(out, "bucket_size", (int64_t)dnn_replica_bucket_size(record->run->stage->replica));
+    add_int(out, "bucket_size",
+            (int64_t)dnn_replica_bucket_size(record->run->stage->replica));
     dnn_buf_add(out, "  \"resumed\": [%s],\n",
                 record->resumed.text == NULL ? "" : record->resumed.text);
     add_int(out, "epochs", at->epoch);

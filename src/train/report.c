@@ -132,8 +132,9 @@ static void add_facts(const struct train_record *record, const char *status,
                 run->session->place.threads == 1 ? "" : "s", hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
     dnn_buf_add(out, "backend\t%s\n", dnn_trainer_model(run)->backend.name);
-    dnn_buf_add(out, "memory per rank\t%s\n",
-                dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
+    dnn_buf_add(
+        out, "memory per rank\t%s\n",
+        dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
 }

@@ -330,7 +330,7 @@ static int make(struct save *s, char **out, size_t *len, struct dnn_err *err)
     H5Pclose(fapl);
     if (rc == 0)
         rc = dnn_text_ends(s->path, ".weights.h5") ? save_numbered(s, err)
-                                               : save_named(s, err);
+                                                   : save_named(s, err);
     if (rc == 0 && s->scaling != NULL && strlen(s->scaling) <= ATTRIBUTE)
         rc = put_texts(s, s->file, "dnn_toolkit", -1, &s->scaling, err);
     if (rc == 0) rc = take(s, out, len, err);

@@ -1,7 +1,8 @@
 /* blend.c - sums of the outputs of tiles: which are in memory, and when they are
  * complete.
  *
- * Sums are allocated in cells: boxes between the starts and ends of tiles.  A cell exists from the first to the last tile that overlaps it.
+ * Sums are allocated in cells: boxes between the starts and ends of tiles.  A cell
+ * exists from the first to the last tile that overlaps it.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -249,9 +250,9 @@ int dnn_blend_open(const struct dnn_blend_cfg *cfg, struct dnn_blend **out,
     int64_t last, values, slabs = dnn_window_slabs(w);
 
     if (cfg->from < 0 || cfg->from > cfg->to || cfg->to > slabs)
-        return dnn_fail(
-            err, DNN_EDATA, "slabs %lld to %lld of a sample that has %lld slabs",
-            (long long)cfg->from, (long long)cfg->to, (long long)slabs);
+        return dnn_fail(err, DNN_EDATA,
+                        "slabs %lld to %lld of a sample that has %lld slabs",
+                        (long long)cfg->from, (long long)cfg->to, (long long)slabs);
     if (cfg->channels < 1)
         return dnn_fail(err, DNN_EDATA, "outputs of tiles have %lld channels",
                         (long long)cfg->channels);

@@ -184,8 +184,8 @@ static bool add_row(const struct dnn_blend *blend, const struct blend_box *box,
                     int64_t z, int64_t y, const float *value)
 {
     const struct window_axis *axis = blend->cfg.window->axis;
-    int64_t cell[DNN_WINDOW_DIMS] = {window_cell(&axis[0], z),
-                                     window_cell(&axis[1], y), 0};
+    int64_t cell[DNN_WINDOW_DIMS] = {window_cell(&axis[0], z), window_cell(&axis[1], y),
+                                     0};
     int64_t at[DNN_WINDOW_DIMS] = {z, y, box->from[2]};
     bool bad = false;
 

@@ -48,8 +48,7 @@ static int ascending(const void *a, const void *b)
 static void make_cells(struct window_axis *axis, bool slabs)
 {
     int64_t nslabs = slabs ? (axis->full + axis->step - 1) / axis->step : 0, n = 0;
-    int64_t *edge =
-        dnn_alloc((size_t)(2 * axis->count + nslabs + 2) * sizeof *edge);
+    int64_t *edge = dnn_alloc((size_t)(2 * axis->count + nslabs + 2) * sizeof *edge);
 
     for (int64_t i = 0; i < axis->count; i++) {
         edge[n++] = window_start(axis, i);
@@ -138,7 +137,8 @@ static int check_size(const struct dnn_window *w, struct dnn_err *err)
     int64_t points = 1, tiles = 1, in_tile = 1;
 
     for (int a = 0; a < DNN_WINDOW_DIMS; a++)
-        if (w->axis[a].count > MAX_COUNT || __builtin_mul_overflow(points, w->axis[a].full, &points) ||
+        if (w->axis[a].count > MAX_COUNT ||
+            __builtin_mul_overflow(points, w->axis[a].full, &points) ||
             __builtin_mul_overflow(tiles, w->axis[a].count, &tiles) ||
             __builtin_mul_overflow(in_tile, w->axis[a].tile, &in_tile))
             return dnn_fail(err, DNN_EDATA, "a sample or a tile has too many points");

@@ -68,8 +68,7 @@ static void strangers(void)
     ok(open_it(&err) == DNN_EDATA, "a truncated archive is refused");
     ok(strncmp(err.text + len, why, strlen(why)) == 0, "and why: %s", err.text + len);
 #else
-    is_refused(DNN_ECONFIG,
-               ": zip archives need libzip, which this was built without",
+    is_refused(DNN_ECONFIG, ": zip archives need libzip, which this was built without",
                "an archive");
 #endif
     unlink(path);
