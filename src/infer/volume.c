@@ -550,7 +550,7 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (whole) DNN_TRY(try_whole(v, err));
     rc = count_slabs(v, err);
     if (rc == 0)
-        rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err);
+        rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     log_header(v);
     DNN_TRY(open_result(v, err));
@@ -612,7 +612,7 @@ static int explain(struct volumes *v, int ranks, FILE *where, struct dnn_err *er
     DNN_TRY(dnn_infer_net_open(&v->stage, v->tile, how->batch, NULL, &v->net, err));
     DNN_TRY(count_slabs(v, err));
     DNN_TRY(
-        dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err));
+        dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err));
     tile.ndim = v->ndim;
     memcpy(tile.dim, v->tile, (size_t)v->ndim * sizeof *v->tile);
     int64_t tiles = count_tiles_of_all(v, &slabs);
