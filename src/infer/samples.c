@@ -198,7 +198,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
     struct dnn_config_origin origin;
     const struct dnn_source_slices *slices = dnn_source_sliced(b->data->source);
     int rc = dnn_infer_result_make(b->r, b->stage->config, b->stage->session,
-                                   b->stage->config->net.graph, err);
+                                   dnn_replica_model(b->stage->replica), err);
 
     if (rc == 0) rc = find_shapes(b, err);
     if (rc == 0 && slices != NULL)
