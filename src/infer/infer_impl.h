@@ -53,6 +53,7 @@ struct infer_samples {
                     struct dnn_err *err);
     void *arg;
     const char *from; /* path of the inputs, or NULL */
+    const struct dnn_source *source; /* of files; or NULL                            */
     bool resume;      /* continue an interrupted run                                 */
     bool classifier;  /* outputs have no spatial axes                                */
 };

@@ -159,6 +159,29 @@ static char *without_slashes(const char *path)
     return dnn_format("%.*s", (int)len, path);
 }
 
+/* The directory that names are relative to: that of the inputs, or the one that all
+ * files of a list are in. */
+static char *names_from(const char *path, const struct dnn_source *source)
+{
+    if (path == NULL) return NULL;
+    if (source == NULL || source->nfiles == 0 ||
+        strncmp(source->file[0], path, strlen(path)) == 0)
+        return dnn_strdup(path);
+    const char *first = source->file[0];
+    size_t len = strlen(first);
+
+    for (int64_t i = 1; i < source->nfiles; i++) {
+        size_t same = 0;
+
+        while (same < len && first[same] == source->file[i][same])
+            same++;
+        len = same;
+    }
+    while (len > 0 && first[len - 1] != '/')
+        len--;
+    return dnn_format("%.*s", len == 0 ? 0 : (int)len - 1, first);
+}
+
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
                           const struct infer_samples *samples, struct dnn_err *err)
 {
@@ -174,7 +197,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     r->dir = without_slashes(d->test_output_path != NULL
                                  ? dnn_config_path(config, d->test_output_path)
                                  : dnn_config_dir(config));
-    r->from = samples->from == NULL ? NULL : dnn_strdup(samples->from);
+    r->from = names_from(samples->from, samples->source);
     snprintf(name, sizeof name, "output_%" PRId64, samples->number);
     find_settings(r);
     const struct dnn_output_options options = {

@@ -220,6 +220,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
+        .source = b->data->source,
         .resume = report && b->slices == NULL && !b->data->targets,
         .classifier = b->shape[0].ndim == 1};
     return dnn_infer_result_open(b->r, opts, &samples, err);

@@ -287,6 +287,7 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .describe = describe,
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
+                                          .source = dnn_infer_input_source(v->input),
                                           .resume = !evaluated};
     return dnn_infer_result_open(&v->r, v->opts, &samples, err);
 }
