@@ -83,13 +83,20 @@ enum {
     EVALUATE_CONFUSION = 1024 /* classes of a confusion matrix at most */
 };
 
+/* A bin of the confidence of predicted classes. */
+struct evaluate_bin {
+    double low, high;            /* confidences: low < c <= high                      */
+    int64_t count;               /* of samples                                        */
+    double confidence, accuracy; /* means; NaN: no samples                            */
+};
+
 struct evaluate_results {
     int ntotals, ncolumns, nbins, nworst;
     struct dnn_evaluate_value total[EVALUATE_TOTALS];
     const char *column[EVALUATE_COLUMNS];
     double *table;     /* owned: [classes][ncolumns]                                  */
     double *confusion; /* owned: [classes][classes], or NULL                          */
-    struct dnn_evaluate_bin *bin;     /* owned                                        */
+    struct evaluate_bin *bin;         /* owned: of labels                             */
     struct dnn_evaluate_worst *worst; /* owned                                        */
 };
 
@@ -120,10 +127,6 @@ void dnn_evaluate_row_shrink(struct evaluate_row *row);
 int dnn_evaluate_finite(const struct dnn_evaluation *e,
                         const struct dnn_evaluate_part *part, const char *what,
                         const float *value, int64_t n, struct dnn_err *err);
-/* Write " at (1, 2, 3)", of point i of a part, in the coordinates of the sample. */
-enum { EVALUATE_PLACE = 80 };
-const char *dnn_evaluate_place(char out[EVALUATE_PLACE], const struct dnn_evaluation *e,
-                               const struct dnn_evaluate_part *part, int64_t i);
 /* Whether the target of a part's point is counted: 1, 0 if it is ignored; fails if it
  * is not a class. */
 int dnn_evaluate_target(const struct dnn_evaluation *e,
@@ -212,8 +215,7 @@ double dnn_evaluate_mean(const struct evaluate_mean *mean);
 
 /* ---- write.c ---- */
 
-/* Add a field of a CSV file, after a comma. */
-void dnn_evaluate_csv_text(struct dnn_buf *out, const char *text);
-void dnn_evaluate_csv_number(struct dnn_buf *out, double value); /* NaN: empty */
+/* Add a field of a CSV file, after a comma; NaN: empty. */
+void dnn_evaluate_csv_number(struct dnn_buf *out, double value);
 
 #endif
