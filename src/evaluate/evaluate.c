@@ -148,11 +148,8 @@ static void close_row(struct dnn_evaluation *e, const struct evaluate_row *row)
 
 /* ---- checks ---- */
 
-enum { EVALUATE_PLACE = 80 };
-
-/* Write " at (1, 2, 3)", of point i of a part, in the coordinates of the sample. */
-static const char *place_of(char out[EVALUATE_PLACE], const struct dnn_evaluation *e,
-                            const struct dnn_evaluate_part *part, int64_t i)
+const char *dnn_evaluate_place(char out[EVALUATE_PLACE], const struct dnn_evaluation *e,
+                               const struct dnn_evaluate_part *part, int64_t i)
 {
     const int64_t *n = part->extent;
     const int64_t at[3] = {part->start[0] + i / (n[1] * n[2]),
@@ -185,7 +182,7 @@ int dnn_evaluate_finite(const struct dnn_evaluation *e,
                     "sample \"%s\": the %s is %s%s, channel %" PRId64
                     "; it must be finite",
                     part->name, what, isnan(value[i]) ? "NaN" : "infinite",
-                    place_of(place, e, part, i / channels), i % channels);
+                    dnn_evaluate_place(place, e, part, i / channels), i % channels);
 }
 
 int dnn_evaluate_target(const struct dnn_evaluation *e,
@@ -200,7 +197,8 @@ int dnn_evaluate_target(const struct dnn_evaluation *e,
     return dnn_fail(err, DNN_EDATA,
                     "sample \"%s\": the target is class %d%s, but there are classes 0 "
                     "to %" PRId64,
-                    part->name, t, place_of(place, e, part, i), e->cfg.classes - 1);
+                    part->name, t, dnn_evaluate_place(place, e, part, i),
+                    e->cfg.classes - 1);
 }
 
 int dnn_evaluate_probabilities(const struct dnn_evaluation *e,
@@ -219,7 +217,7 @@ int dnn_evaluate_probabilities(const struct dnn_evaluation *e,
                         ", which is not a probability between 0 and 1; end the network "
                         "in sigmoid or softmax",
                         part->name, (double)x,
-                        place_of(place, e, part, i / e->cfg.channels),
+                        dnn_evaluate_place(place, e, part, i / e->cfg.channels),
                         i % e->cfg.channels);
     }
     return 0;
@@ -298,6 +296,18 @@ int dnn_evaluate_classes(const struct dnn_evaluation *e, const char *const **col
     *column = e->results.column;
     *value = e->results.table;
     return e->results.ncolumns;
+}
+
+int dnn_evaluate_bins(const struct dnn_evaluation *e,
+                      const struct dnn_evaluate_bin **out)
+{
+    *out = e->results.bin;
+    return e->results.nbins;
+}
+
+const double *dnn_evaluate_confusion(const struct dnn_evaluation *e)
+{
+    return e->results.confusion;
 }
 
 int dnn_evaluate_worst(const struct dnn_evaluation *e,

@@ -104,6 +104,17 @@ int dnn_evaluate_totals(const struct dnn_evaluation *evaluation,
  * defined.  Returns the number of columns; *column are their names. */
 int dnn_evaluate_classes(const struct dnn_evaluation *evaluation,
                          const char *const **column, const double **value);
+/* Bins of the confidence of predicted classes; returns their number, 0: none. */
+struct dnn_evaluate_bin {
+    double low, high;            /* confidences: low < c <= high                      */
+    int64_t count;               /* of samples                                        */
+    double confidence, accuracy; /* means; NaN: no samples                            */
+};
+int dnn_evaluate_bins(const struct dnn_evaluation *evaluation,
+                      const struct dnn_evaluate_bin **out);
+/* [classes][classes], rows: target; NULL: of values, or more than 1024 classes. */
+const double *dnn_evaluate_confusion(const struct dnn_evaluation *evaluation);
+
 /* The samples, worst first; returns how many are listed.  Samples without a value are
  * not. */
 struct dnn_evaluate_worst {

@@ -83,20 +83,13 @@ enum {
     EVALUATE_CONFUSION = 1024 /* classes of a confusion matrix at most */
 };
 
-/* A bin of the confidence of predicted classes. */
-struct evaluate_bin {
-    double low, high;            /* confidences: low < c <= high                      */
-    int64_t count;               /* of samples                                        */
-    double confidence, accuracy; /* means; NaN: no samples                            */
-};
-
 struct evaluate_results {
     int ntotals, ncolumns, nbins, nworst;
     struct dnn_evaluate_value total[EVALUATE_TOTALS];
     const char *column[EVALUATE_COLUMNS];
     double *table;     /* owned: [classes][ncolumns]                                  */
     double *confusion; /* owned: [classes][classes], or NULL                          */
-    struct evaluate_bin *bin;         /* owned: of labels                             */
+    struct dnn_evaluate_bin *bin;     /* owned                                        */
     struct dnn_evaluate_worst *worst; /* owned                                        */
 };
 
@@ -127,6 +120,10 @@ void dnn_evaluate_row_shrink(struct evaluate_row *row);
 int dnn_evaluate_finite(const struct dnn_evaluation *e,
                         const struct dnn_evaluate_part *part, const char *what,
                         const float *value, int64_t n, struct dnn_err *err);
+/* Write " at (1, 2, 3)", of point i of a part, in the coordinates of the sample. */
+enum { EVALUATE_PLACE = 80 };
+const char *dnn_evaluate_place(char out[EVALUATE_PLACE], const struct dnn_evaluation *e,
+                               const struct dnn_evaluate_part *part, int64_t i);
 /* Whether the target of a part's point is counted: 1, 0 if it is ignored; fails if it
  * is not a class. */
 int dnn_evaluate_target(const struct dnn_evaluation *e,

@@ -238,7 +238,7 @@ static void calibrate(struct dnn_evaluation *e, double *expected, double *larges
     *expected = all == 0 ? NAN : 0;
     *largest = all == 0 ? NAN : 0;
     for (int b = 0; b < r->nbins; b++) {
-        struct evaluate_bin *bin = &r->bin[b];
+        struct dnn_evaluate_bin *bin = &r->bin[b];
 
         bin->low = (double)b / r->nbins;
         bin->high = (double)(b + 1) / r->nbins;

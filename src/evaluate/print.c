@@ -84,7 +84,7 @@ static void print_bins(const struct evaluate_results *r, FILE *where)
     fprintf(where, "\n  %-14s  %9s  %10s  %9s\n", "confidence", "samples", "mean",
             "accuracy");
     for (int b = 0; b < r->nbins; b++) {
-        const struct evaluate_bin *bin = &r->bin[b];
+        const struct dnn_evaluate_bin *bin = &r->bin[b];
 
         if (bin->count == 0) continue;
         fprintf(where, "  %.3f to %.3f", bin->low, bin->high);

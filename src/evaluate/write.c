@@ -67,7 +67,7 @@ static void add_bins(const struct evaluate_results *r, struct dnn_buf *out)
 {
     dnn_buf_add(out, ",\n\"calibration\": [");
     for (int b = 0; b < r->nbins; b++) {
-        const struct evaluate_bin *bin = &r->bin[b];
+        const struct dnn_evaluate_bin *bin = &r->bin[b];
 
         dnn_buf_add(out, "%s\n{\"count\": %" PRId64, b > 0 ? "," : "", bin->count);
         add_member(out, "low", bin->low);

@@ -59,7 +59,7 @@ struct output_part {
 };
 
 /* Formats times contents: csv and json share a part. */
-enum { OUTPUT_PARTS = 14 * DNN_OUTPUT_MAX };
+enum { OUTPUT_PARTS = 15 * DNN_OUTPUT_MAX };
 
 struct output_sample {
     const char *name, *label;      /* relative to the inputs                         */
