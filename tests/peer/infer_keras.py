@@ -59,7 +59,8 @@ def opened(where, extents=None):
         wide = keras.models.model_from_json(json.dumps(network))
         wide.set_weights(model.get_weights())
         model = wide
-    return lambda x: np.asarray(model(x.astype(np.float32), training=False))
+    return lambda x: keras.ops.convert_to_numpy(
+        model(x.astype(np.float32), training=False))
 
 
 def compare(what, where, raw, prepared, model, ranks=1, how=()):
