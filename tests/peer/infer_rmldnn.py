@@ -127,7 +127,8 @@ def trained(config, epoch):
         **config, "num_epochs": epoch, "checkpoints": {**config["checkpoints"], "interval": epoch}}})
     run("dnn-train", "-q", "--kernels", "heuristic", "--config=config_train.json")
     model = keras.models.load_model("run-config_train/model.keras")
-    return lambda x: np.asarray(model(np.asarray(x, np.float32), training=False))
+    return lambda x: keras.ops.convert_to_numpy(
+        model(np.asarray(x, np.float32), training=False))
 
 
 def test(config, ranks=1):
