@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- tables ---- */
 
@@ -219,7 +220,9 @@ void dnn_infer_html(const struct infer_result *r, const struct dnn_infer_opts *o
     add_classes(&tables, r);
     add_worst(&tables, worst);
     add_facts(r, opts, found, &facts);
-    if (write_html(path, r, worst, &tables, facts.text, &err) < 0)
+    if (!r->config->telemetry->report)
+        unlink(path); /* of an earlier evaluation */
+    else if (write_html(path, r, worst, &tables, facts.text, &err) < 0)
         dnn_log(DNN_WARN, "infer", "the report is not written: %s", err.text);
     else
         dnn_log(DNN_INFO, "infer", "report: %s", path);

@@ -122,8 +122,10 @@ result "pictures of an earlier evaluation are replaced, those of the training ar
     for each in worst-04 worst-05 prediction-01; do echo > "old/pictures/$each.png"; done
     echo > old/report.html
     infer masks.json old --set inference.worst=3
-    echo 'prediction-01.png worst-01.png worst-02.png worst-03.png' | diff - <(echo "$(ls old/pictures)" | xargs)
-    [ "$(wc -c < old/report.html)" = 1 ] || echo "report.html was replaced")"
+    printf '%s\n' prediction-01.png worst-01.png worst-02.png worst-03.png | diff - <(ls old/pictures)
+    [ "$(wc -c < old/report.html)" = 1 ] || echo "report.html was replaced"
+    infer masks.json old --set telemetry.report=false
+    [ ! -e old/test.html ] || echo "a report that is disabled")"
 result "pictures that cannot be written are a warning, and the rest is complete" "$(
     mkdir bad
     echo > bad/pictures
