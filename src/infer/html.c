@@ -132,7 +132,9 @@ static void add_facts(const struct infer_result *r, const struct dnn_infer_opts 
 
     dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     if (opts->command != NULL) dnn_buf_add(out, "command\t%s\n", opts->command);
-    dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(config->file));
+    /* A model alone has no configuration file. */
+    if (access(dnn_json_name(config->file), F_OK) == 0)
+        dnn_buf_add(out, "configuration\t%s\n", dnn_json_name(config->file));
     dnn_buf_add(out, "directory\t%s\n", dnn_config_dir(config));
     dnn_buf_add(out, "network\t%s, %" PRId64 " parameters\n", config->net.graph->name,
                 config->net.graph->params);
@@ -189,7 +191,7 @@ static int write_html(const char *path, const struct infer_result *r,
                                 .class_name = r->class_name,
                                 .ntables = tables->n,
                                 .table = tables->table,
-                                .image_title = "Worst samples",
+                                .image_title = "Pictures of the worst samples",
                                 .image = image};
 
     if (report.confusion != NULL) report.classes = r->classes;

@@ -82,7 +82,7 @@ result "masks: tables, confusion matrix, pictures, facts" "$(
     pictures 5 one
     has one '<h1>model: evaluation</h1>' '<h2>All samples</h2>' '<th>dice</th><td>0.' \
         '<h2>Loss and metrics of the configuration</h2>' '<th>loss</th>' \
-        '<h2>Classes</h2>' '<th>hausdorff95</th>' '<h2>Confusion matrix</h2>' '<h2>Worst samples</h2>' \
+        '<h2>Classes</h2>' '<th>hausdorff95</th>' '<h2>Confusion matrix</h2>' '<h2>Worst samples</h2>' '<h2>Pictures of the worst samples</h2>' \
         '<th>sample</th><th>dice</th>' '<th>version</th><td>dnn-toolkit ' '<th>command</th><td>dnn-infer ' \
         '<th>configuration</th><td>masks.json</td>' '<th>weights</th><td>not trained</td>' \
         '<th>data</th><td>blobs.bp' '<th>samples</th><td>11</td>' '<th>ranks</th><td>1 with 1 thread each' \
