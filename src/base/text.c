@@ -38,6 +38,18 @@ void dnn_buf_add(struct dnn_buf *buf, const char *fmt, ...)
     buf->len += (size_t)len;
 }
 
+void dnn_buf_csv(struct dnn_buf *buf, const char *field)
+{
+    if (field[strcspn(field, ",\"\r\n")] == '\0') {
+        dnn_buf_add(buf, "%s", field);
+        return;
+    }
+    dnn_buf_add(buf, "\"");
+    for (; *field != '\0'; field++)
+        dnn_buf_add(buf, *field == '"' ? "\"\"" : "%c", *field);
+    dnn_buf_add(buf, "\"");
+}
+
 void dnn_buf_free(struct dnn_buf *buf)
 {
     dnn_free(buf->text);

@@ -19,6 +19,8 @@ struct dnn_buf {
 
 void dnn_buf_add(struct dnn_buf *buf, const char *fmt, ...) DNN_PRINTF(2, 3);
 void dnn_buf_bytes(struct dnn_buf *buf, const void *bytes, size_t len);
+/* Add a field of a CSV file, in quotes if it needs them. */
+void dnn_buf_csv(struct dnn_buf *buf, const char *field);
 void dnn_buf_free(struct dnn_buf *buf);
 
 /* The most similar word of a NULL-terminated list, ignoring case; NULL if none is

@@ -212,8 +212,7 @@ double dnn_evaluate_mean(const struct evaluate_mean *mean);
 
 /* ---- write.c ---- */
 
-/* Add a field of a CSV file, after a comma. */
-void dnn_evaluate_csv_text(struct dnn_buf *out, const char *text);
-void dnn_evaluate_csv_number(struct dnn_buf *out, double value); /* NaN: empty */
+/* Add a field of a CSV file, after a comma; NaN: empty. */
+void dnn_evaluate_csv_number(struct dnn_buf *out, double value);
 
 #endif

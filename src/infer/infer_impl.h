@@ -35,6 +35,7 @@ enum { INFER_OUTPUTS = 64 };
 struct infer_result {
     const struct dnn_config *config;
     struct dnn_session *session;
+    const struct dnn_model *model;     /* with its weights                           */
     struct dnn_output *files;          /* owned; NULL: nothing is written            */
     struct dnn_evaluation *evaluation; /* owned; NULL: no targets                    */
     enum dnn_evaluate_task task;
@@ -58,13 +59,15 @@ struct infer_samples {
                     struct dnn_err *err);
     void *arg;
     const char *from; /* path of the inputs, or NULL */
+    const struct dnn_source *source; /* of files; or NULL                            */
     bool resume;      /* continue an interrupted run                                 */
     bool classifier;  /* outputs have no spatial axes                                */
 };
 
-/* Local.  Find names and activations of the outputs of a network. */
+/* Local.  Find names and activations of the outputs of a model, which has its
+ * weights and must outlive r. */
 int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
-                          struct dnn_session *session, const struct dnn_graph *graph,
+                          struct dnn_session *session, const struct dnn_model *model,
                           struct dnn_err *err);
 /* Collective.  Open the files, unless none are wanted. */
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
@@ -175,5 +178,10 @@ int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *s
                           bool *out, struct dnn_err *err);
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,
                       const struct dnn_infer_opts *opts, struct dnn_err *err);
+/* Local. */
+int dnn_infer_volumes_explain(const struct dnn_config *config,
+                              struct dnn_session *session,
+                              const struct dnn_infer_opts *opts, int ranks, FILE *where,
+                              struct dnn_err *err);
 
 #endif

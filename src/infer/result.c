@@ -38,13 +38,14 @@ static enum dnn_probability activation_of(const struct dnn_config *config,
 }
 
 int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
-                          struct dnn_session *session, const struct dnn_graph *graph,
+                          struct dnn_session *session, const struct dnn_model *model,
                           struct dnn_err *err)
 {
+    const struct dnn_graph *graph = model->graph;
     int output[INFER_OUTPUTS];
 
     *r = (struct infer_result){
-        .config = config, .session = session, .noutputs = graph->noutputs};
+        .config = config, .session = session, .model = model, .noutputs = graph->noutputs};
     if (graph->noutputs > INFER_OUTPUTS)
         return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
                         graph->noutputs, INFER_OUTPUTS);
@@ -114,6 +115,20 @@ static unsigned formats_of(const struct dnn_config *config, bool classifier,
     return classifier ? DNN_OUTPUT_CSV : DNN_OUTPUT_NPY;
 }
 
+/* Add a checksum of weights and moving statistics. */
+static void add_weights(const struct dnn_model *model, struct dnn_buf *out)
+{
+    static const enum dnn_block blocks[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_STATES};
+
+    for (int i = 0; i < 2; i++) {
+        const void *block = dnn_exec_block(model->exec, blocks[i]);
+        size_t bytes = model->plan->bytes[blocks[i]];
+
+        if (block != NULL)
+            dnn_buf_add(out, " %016" PRIx64, (uint64_t)XXH3_64bits(block, bytes));
+    }
+}
+
 /* The checksum of all that decides the results. */
 static void find_settings(struct infer_result *r)
 {
@@ -127,6 +142,7 @@ static void find_settings(struct infer_result *r)
         fclose(to);
     }
     dnn_buf_add(&text, "%s", printed == NULL ? "" : printed);
+    add_weights(r->model, &text);
     XXH128_hash_t hash = XXH3_128bits(text.text, text.len);
     snprintf(r->settings, sizeof r->settings, "%016" PRIx64 "%016" PRIx64,
              (uint64_t)hash.high64, (uint64_t)hash.low64);
@@ -141,6 +157,29 @@ static char *without_slashes(const char *path)
     while (len > 1 && path[len - 1] == '/')
         len--;
     return dnn_format("%.*s", (int)len, path);
+}
+
+/* The directory that names are relative to: that of the inputs, or the one that all
+ * files of a list are in. */
+static char *names_from(const char *path, const struct dnn_source *source)
+{
+    if (path == NULL) return NULL;
+    if (source == NULL || source->nfiles == 0 ||
+        strncmp(source->file[0], path, strlen(path)) == 0)
+        return dnn_strdup(path);
+    const char *first = source->file[0];
+    size_t len = strlen(first);
+
+    for (int64_t i = 1; i < source->nfiles; i++) {
+        size_t same = 0;
+
+        while (same < len && first[same] == source->file[i][same])
+            same++;
+        len = same;
+    }
+    while (len > 0 && first[len - 1] != '/')
+        len--;
+    return dnn_format("%.*s", len == 0 ? 0 : (int)len - 1, first);
 }
 
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
@@ -158,7 +197,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     r->dir = without_slashes(d->test_output_path != NULL
                                  ? dnn_config_path(config, d->test_output_path)
                                  : dnn_config_dir(config));
-    r->from = samples->from == NULL ? NULL : dnn_strdup(samples->from);
+    r->from = names_from(samples->from, samples->source);
     snprintf(name, sizeof name, "output_%" PRId64, samples->number);
     find_settings(r);
     const struct dnn_output_options options = {

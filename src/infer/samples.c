@@ -252,7 +252,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
     struct dnn_config_origin origin;
     const struct dnn_source_slices *slices = dnn_source_sliced(b->data->source);
     int rc = dnn_infer_result_make(b->r, b->stage->config, b->stage->session,
-                                   b->stage->config->net.graph, err);
+                                   dnn_replica_model(b->stage->replica), err);
 
     if (rc == 0) rc = find_shapes(b, err);
     if (rc == 0 && slices != NULL)
@@ -274,6 +274,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
+        .source = b->data->source,
         .resume = report && b->slices == NULL && !b->data->targets,
         .classifier = b->shape[0].ndim == 1};
     return dnn_infer_result_open(b->r, opts, &samples, err);
