@@ -275,6 +275,8 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
     /* Scores that are not probabilities cannot be calibrated, but their order is the
      * same after a softmax or sigmoid. */
     r->task = cfg.task;
+    r->classes = cfg.classes;
+    r->class_name = cfg.class_name;
     cfg.logits = classes && !r->bounded[0];
     return dnn_evaluate_open(&cfg, &r->evaluation, err);
 }

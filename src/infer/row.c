@@ -283,6 +283,10 @@ static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
     struct infer_result *to = r->v->r;
     int64_t points = 1, slab = slab_of(r, start[0]);
 
+    if (r->v->keep != NULL) {
+        if (sink->output == 0) dnn_infer_plane_keep(r->v->keep, start, extent, value);
+        return 0;
+    }
     for (int d = 0; d < r->window->ndim; d++)
         points *= extent[d];
     if (to->evaluation != NULL && sink->output == 0)

@@ -27,6 +27,7 @@ struct batches {
     float *scratch;  /* owned: an output with its activation; an input                */
     int input;       /* the first input that is an image, for overlays; -1: none      */
     bool same_files; /* there is a file for each sample                         */
+    struct infer_worst *worst; /* while the worst samples are drawn                 */
     double last, longest; /* time of the last batch, seconds of the slowest          */
 };
 
@@ -163,6 +164,66 @@ static int see(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err
     return 0;
 }
 
+static bool stops(void *arg)
+{
+    struct batches *b = arg;
+
+    return dnn_infer_stops(b->stage->session, b->longest);
+}
+
+/* ---- the worst samples ---- */
+
+static int draw(struct batches *b, int number, const struct dnn_stage_seen *seen,
+                int64_t i, struct dnn_err *err)
+{
+    struct dnn_figure_sample sample;
+    float *input = NULL;
+
+    int rc = dnn_stage_figure(b->stage, b->data, seen, i, &sample, &input, err);
+    if (rc == 0) {
+        sample.output = activated(b, 0, sample.output);
+        dnn_infer_worst_save(b->worst, number, &sample);
+    }
+    dnn_free(input);
+    return rc;
+}
+
+static int see_worst(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err)
+{
+    struct batches *b = arg;
+
+    for (int64_t i = 0; i < seen->n; i++) {
+        int number =
+            dnn_infer_worst_find(b->worst, seen->batch->sample[seen->skip + i]);
+
+        if (number >= 0) DNN_TRY(draw(b, number, seen, i, err));
+    }
+    return 0;
+}
+
+/* Collective.  Run the batches again that have them. */
+static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
+{
+    struct batches *b = arg;
+    const struct dnn_stage_watch watch = {see_worst, NULL, stops, b};
+    int64_t size = b->data->batch_size;
+    double loss;
+
+    b->worst = worst;
+    for (int i = 0; i < worst->n; i++) {
+        int64_t batch = worst->list[i].sample / size;
+        bool done = false;
+
+        for (int k = 0; k < i && !done; k++)
+            done = worst->list[k].sample / size == batch;
+        if (done) continue;
+        const struct dnn_stage_range range = {batch, batch + 1};
+        DNN_TRY(
+            dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err));
+    }
+    return 0;
+}
+
 /* ---- the run ---- */
 
 static int64_t samples_of(const struct batches *b, int64_t batches)
@@ -182,13 +243,6 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
     if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done));
     if (b->slices == NULL) return 0;
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
-}
-
-static bool stops(void *arg)
-{
-    struct batches *b = arg;
-
-    return dnn_infer_stops(b->stage->session, b->longest);
 }
 
 static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
@@ -244,22 +298,25 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
 {
     const struct dnn_stage_watch watch = {see, after_batch, stops, b};
     double loss = NAN, began = dnn_clock_now();
-    int64_t from = 0, samples = dnn_feed_count(b->data->feed);
+    struct dnn_stage_range range = {0};
+    int64_t samples = dnn_feed_count(b->data->feed);
 
     DNN_TRY(open_result(b, opts, number, report, err));
-    DNN_TRY(first_batch(b, &from, err));
+    DNN_TRY(first_batch(b, &range.from, err));
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
         b->progress =
             dnn_progress_start("infer", "inference", samples, "samples", NULL);
     b->last = dnn_clock_now();
-    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
+    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);
     if (rc < 0 || !report) return rc;
     const struct infer_found found = {
         .samples = samples,
         .seconds = dnn_clock_now() - began,
         .metrics = b->metrics == NULL ? NULL : dnn_stage_metrics(b->metrics),
-        .loss = loss};
+        .loss = loss,
+        .draw = draw_worst,
+        .arg = b};
     return dnn_infer_report(b->r, opts, &found, err);
 }
 

@@ -46,86 +46,6 @@ struct volumes {
     struct dnn_err lost;       /* of the communication                               */
 };
 
-/* ---- whether there are tiles ---- */
-
-static bool differs(const struct dnn_shape *data, const struct dnn_shape *net)
-{
-    bool differs = false;
-
-    if (data->ndim != net->ndim - 1 || data->ndim < 2) return false;
-    if (data->dim[data->ndim - 1] != net->dim[net->ndim - 1]) return false;
-    for (int d = 0; d + 1 < data->ndim; d++)
-        differs = differs || data->dim[d] != net->dim[d + 1];
-    return differs;
-}
-
-/* Whether each output has the spatial extents of the input. */
-static bool is_dense(const struct dnn_graph *graph)
-{
-    const struct dnn_shape *in = &graph->node[graph->input[0]].out;
-
-    for (int k = 0; k < graph->noutputs; k++) {
-        const struct dnn_shape *out = &graph->node[graph->output[k]].out;
-
-        if (out->ndim != in->ndim) return false;
-        for (int d = 1; d + 1 < in->ndim; d++)
-            if (out->dim[d] != in->dim[d]) return false;
-    }
-    return graph->ninputs == 1 && in->ndim >= 3 && in->ndim <= DNN_WINDOW_DIMS + 2;
-}
-
-static int samples_differ(const struct dnn_config *config, bool *out,
-                          struct dnn_err *err)
-{
-    const struct dnn_graph *graph = config->net.graph;
-    const struct dnn_shape *net = &graph->node[graph->input[0]].out;
-    struct infer_input *input;
-    struct infer_about about;
-    int rc = 0;
-
-    DNN_TRY(dnn_infer_input_open(config, &input, err));
-    const struct dnn_shape *all = &dnn_infer_input_column(input)->shape;
-    *out = dnn_shape_known(all) && differs(all, net);
-    /* Files of which each has its own extents. */
-    int64_t n = dnn_shape_known(all) ? 0 : dnn_infer_input_count(input);
-    for (int64_t i = 0; i < n && rc == 0 && !*out; i++) {
-        rc = dnn_infer_input_about(input, i, &about, err);
-        *out = rc == 0 && differs(&about.shape, net);
-    }
-    dnn_infer_input_close(input);
-    return rc;
-}
-
-int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
-                          bool *out, struct dnn_err *err)
-{
-    const struct dnn_config_infer *how = config->infer;
-    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0;
-    bool dense = is_dense(config->net.graph);
-    int64_t any = wanted;
-    int rc = 0;
-
-    *out = false;
-    if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
-        rc = dnn_fail(err, DNN_ECONFIG, "inference.tiles: %s",
-                      dense ? "there are data.slicers, or no data"
-                            : "tiles need a network with one input with spatial axes, "
-                              "and outputs of the same extents");
-    else if (!wanted && dense && config->data != NULL &&
-             config->data->slicers.count == 0 &&
-             dnn_config_test_mode(config) != DNN_CONFIG_NOTHING) {
-        bool differ = false;
-
-        rc = samples_differ(config, &differ, err);
-        any = differ;
-    }
-    DNN_TRY(dnn_comm_agree(session->comm, rc, err));
-    /* Ranks that see other files must not go another way. */
-    DNN_TRY(dnn_comm_bcast(session->comm, "tiles", &any, sizeof any, 0, err));
-    *out = any != 0;
-    return 0;
-}
-
 /* ---- windows ---- */
 
 static int make_window(const struct volumes *v, int64_t sample, struct dnn_window **out,
@@ -292,32 +212,26 @@ static int open_result(struct volumes *v, struct dnn_err *err)
     return dnn_infer_result_open(&v->r, v->opts, &samples, err);
 }
 
-/* The middle plane of a volume, or all of a picture, for overlays. */
+/* For overlays. */
 static int give_input(struct volumes *v, const struct infer_about *about,
                       int64_t sample, int64_t from, int64_t to,
                       const struct dnn_window *w, struct dnn_err *err)
 {
-    int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS] = {0};
-    int64_t plane = v->ndim == 3 ? about->shape.dim[0] / 2 : 0, first, n, last, m;
-    int64_t count = about->shape.dim[v->ndim];
+    int64_t first, n, last, m;
+    struct infer_plane plane;
+    float *value = NULL;
 
     if (v->r.files == NULL || !dnn_output_wants_input(v->r.files)) return 0;
+    dnn_infer_plane_of(about, &plane);
     dnn_window_slab(w, from, &first, &n);
     dnn_window_slab(w, to - 1, &last, &m);
-    if (plane < first || plane >= last + m) return 0;
-    for (int d = 0; d < v->ndim; d++)
-        extent[d] = about->shape.dim[d];
-    if (v->ndim == 3) {
-        start[0] = plane;
-        extent[0] = 1;
-    }
-    for (int d = 0; d < v->ndim; d++)
-        count *= extent[d];
-    float *value = dnn_alloc((size_t)count * sizeof *value);
-    int rc = dnn_infer_input_box(v->input, sample, start, extent, value, err);
+    /* The rank that has the first plane gives it. */
+    if (plane.start[0] < first || plane.start[0] >= last + m) return 0;
+    int rc = dnn_infer_plane_input(&plane, v->input, sample, about->shape.dim[v->ndim],
+                                   &value, err);
     if (rc == 0)
         rc = dnn_output_input(v->r.files, sample, &about->shape,
-                              v->ndim == 3 ? plane : -1, value, err);
+                              v->ndim == 3 ? plane.start[0] : -1, value, err);
     dnn_free(value);
     return rc;
 }
@@ -350,8 +264,9 @@ static void count_tiles(void *arg, int64_t n)
     if (v->progress != NULL) dnn_progress_at(v->progress, v->tiles);
 }
 
+/* keep: as in struct infer_volume. */
 static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to,
-                     struct dnn_err *err)
+                     struct infer_plane *keep, struct dnn_err *err)
 {
     struct infer_about about;
     struct dnn_window *window = NULL;
@@ -359,7 +274,7 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     DNN_TRY(make_window(v, sample, &window, err));
-    int rc = give_input(v, &about, sample, from, to, window, err);
+    int rc = keep == NULL ? give_input(v, &about, sample, from, to, window, err) : 0;
     if (rc == 0 && v->tile[0] == 0) {
         dnn_infer_net_close(v->whole);
         v->whole = NULL;
@@ -377,7 +292,8 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .to = to,
                                         .stop = ask,
                                         .tiles = count_tiles,
-                                        .arg = v};
+                                        .arg = v,
+                                        .keep = keep};
     if (rc == 0) rc = dnn_infer_volume_run(&volume, err);
     dnn_window_free(window);
     return rc;
@@ -423,17 +339,23 @@ static int64_t next_slabs(struct cursor *c, int64_t n, int64_t *sample, int64_t 
     return found;
 }
 
-static int run_mine(struct volumes *v, int64_t first, int64_t n, struct dnn_err *err)
+/* Of all missing slabs. */
+struct share {
+    int64_t first, n;
+};
+
+static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
 {
+    const struct share *mine = arg;
     struct cursor c = {.v = v};
     int64_t sample = 0, from = 0;
 
-    for (int64_t skip = first; skip > 0;)
+    for (int64_t skip = mine->first; skip > 0;)
         skip -= next_slabs(&c, skip, &sample, &from);
-    while (n > 0) {
+    for (int64_t n = mine->n; n > 0;) {
         int64_t found = next_slabs(&c, n, &sample, &from);
 
-        DNN_TRY(run_slabs(v, sample, from, from + found, err));
+        DNN_TRY(run_slabs(v, sample, from, from + found, NULL, err));
         n -= found;
     }
     return 0;
@@ -453,20 +375,16 @@ static int64_t tiles_of_rank(const struct volumes *v, int64_t slabs)
     return all == 0 ? 0 : (int64_t)((double)tiles * (double)slabs / (double)all);
 }
 
-/* Collective.  All ranks stop together. */
-static int run_all(struct volumes *v, struct dnn_err *err)
+/* Collective.  All ranks work, and stop together. */
+static int run_together(struct volumes *v,
+                        int (*work)(struct volumes *v, void *arg, struct dnn_err *err),
+                        void *arg, struct dnn_err *err)
 {
-    int rank = dnn_comm_rank(v->session->comm), size = dnn_comm_size(v->session->comm);
-    int64_t missing = count_missing(v);
-    int64_t first = missing * rank / size, last = missing * (rank + 1) / size;
     bool stopped = false;
 
-    if (rank == 0 && v->opts->progress)
-        v->progress = dnn_progress_start("infer", "inference",
-                                         tiles_of_rank(v, last - first), "tiles", NULL);
     v->asked = dnn_clock_now();
     v->working = true;
-    int rc = run_mine(v, first, last - first, err);
+    int rc = work(v, arg, err);
     v->working = false;
     if (rc == DNN_ESTOP && v->lost.code == 0) {
         stopped = true;
@@ -477,6 +395,7 @@ static int run_all(struct volumes *v, struct dnn_err *err)
     while (v->others_work && v->lost.code == 0 && !stopped)
         stopped = ask(v);
     dnn_progress_stop(v->progress, rc == 0 && !stopped);
+    v->progress = NULL;
     if (v->lost.code < 0) {
         if (rc == 0) *err = v->lost;
         return err->code;
@@ -489,6 +408,70 @@ static int run_all(struct volumes *v, struct dnn_err *err)
         "missing");
     err->everywhere = true;
     return DNN_ESTOP;
+}
+
+static int run_all(struct volumes *v, struct dnn_err *err)
+{
+    int rank = dnn_comm_rank(v->session->comm), size = dnn_comm_size(v->session->comm);
+    int64_t missing = count_missing(v);
+    struct share mine = {.first = missing * rank / size};
+
+    mine.n = missing * (rank + 1) / size - mine.first;
+    if (rank == 0 && v->opts->progress)
+        v->progress = dnn_progress_start("infer", "inference", tiles_of_rank(v, mine.n),
+                                         "tiles", NULL);
+    return run_together(v, run_mine, &mine, err);
+}
+
+/* ---- the worst samples ---- */
+
+/* Compute the slabs again that have the plane to be drawn. */
+static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
+                    struct dnn_err *err)
+{
+    const int64_t sample = worst->list[i].sample;
+    struct dnn_window *window;
+    struct infer_about about;
+    struct infer_plane plane;
+    int64_t from = -1, to = 0;
+
+    DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
+    DNN_TRY(make_window(v, sample, &window, err));
+    dnn_infer_plane_of(&about, &plane);
+    for (int64_t s = 0; s < v->plan[sample].slabs; s++) {
+        int64_t first, n;
+
+        dnn_window_slab(window, s, &first, &n);
+        if (!dnn_infer_plane_in(&plane, first, n)) continue;
+        if (from < 0) from = s;
+        to = s + 1;
+    }
+    dnn_window_free(window);
+    plane.channels = v->net->channels[0];
+    plane.output =
+        dnn_alloc((size_t)(plane.points * plane.channels) * sizeof *plane.output);
+    int rc = run_slabs(v, sample, from, to, &plane, err);
+    if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
+    dnn_free(plane.output);
+    return rc;
+}
+
+static int draw_mine(struct volumes *v, void *arg, struct dnn_err *err)
+{
+    struct infer_worst *worst = arg;
+
+    for (int i = dnn_comm_rank(v->session->comm); i < worst->n;
+         i += dnn_comm_size(v->session->comm))
+        DNN_TRY(draw_one(v, worst, i, err));
+    return 0;
+}
+
+/* Collective. */
+static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
+{
+    struct volumes *v = arg;
+
+    return v->ndim < 2 ? 0 : run_together(v, draw_mine, worst, err);
 }
 
 /* ---- the run ---- */
@@ -556,8 +539,11 @@ static int run(struct volumes *v, struct dnn_err *err)
     log_header(v);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
-    const struct infer_found found = {
-        .samples = v->count, .seconds = dnn_clock_now() - began, .loss = NAN};
+    const struct infer_found found = {.samples = v->count,
+                                      .seconds = dnn_clock_now() - began,
+                                      .loss = NAN,
+                                      .draw = draw_worst,
+                                      .arg = v};
     return dnn_infer_report(&v->r, v->opts, &found, err);
 }
 
