@@ -22,7 +22,7 @@
 
 struct sample_plan {
     int64_t extent[DNN_WINDOW_DIMS];
-    int64_t slabs;
+    int64_t slabs, first; /* number, and that of the first among all samples */
 };
 
 struct volumes {
@@ -36,7 +36,7 @@ struct volumes {
     struct infer_net *whole;   /* owned: at the extents of a sample; or NULL        */
     int ndim;
     int64_t tile[DNN_WINDOW_DIMS]; /* 0: the extents of the sample                   */
-    int64_t count;
+    int64_t count, slabs;     /* of samples, of all of them                         */
     struct sample_plan *plan; /* owned */
     struct dnn_progress *progress;
     int64_t tiles;             /* computed by this rank                              */
@@ -217,7 +217,9 @@ static int count_slabs(struct volumes *v, struct dnn_err *err)
         struct dnn_window *w;
 
         DNN_TRY(make_window(v, i, &w, err));
+        v->plan[i].first = v->slabs;
         v->plan[i].slabs = dnn_window_slabs(w);
+        v->slabs += v->plan[i].slabs;
         dnn_window_free(w);
     }
     return 0;
@@ -287,8 +289,9 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .describe = describe,
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
-                                          .resume = !evaluated};
-    return dnn_infer_result_open(&v->r, v->opts, &samples, err);
+                                          .resume = true};
+    DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
+    return dnn_infer_resume_open(&v->r, v->slabs, err);
 }
 
 /* The middle plane of a volume, or all of a picture, for overlays. */
@@ -304,6 +307,12 @@ static int give_input(struct volumes *v, const struct infer_about *about,
     dnn_window_slab(w, from, &first, &n);
     dnn_window_slab(w, to - 1, &last, &m);
     if (plane < first || plane >= last + m) return 0;
+    for (int64_t s = from; s < to; s++) {
+        dnn_window_slab(w, s, &first, &n);
+        if (plane >= first && plane < first + n &&
+            dnn_output_done(v->r.files, sample, s))
+            return 0;
+    }
     for (int d = 0; d < v->ndim; d++)
         extent[d] = about->shape.dim[d];
     if (v->ndim == 3) {
@@ -374,6 +383,7 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .about = &about,
                                         .from = from,
                                         .to = to,
+                                        .unit = v->plan[sample].first,
                                         .stop = ask,
                                         .tiles = count_tiles,
                                         .arg = v};
@@ -390,7 +400,9 @@ struct cursor {
 
 static bool is_missing(const struct volumes *v, int64_t sample, int64_t slab)
 {
-    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab);
+    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab) ||
+           (v->r.evaluation != NULL &&
+            !dnn_infer_resume_has(&v->r, v->plan[sample].first + slab));
 }
 
 static int64_t count_missing(const struct volumes *v)
@@ -471,6 +483,7 @@ static int run_all(struct volumes *v, struct dnn_err *err)
         stopped = true;
         rc = 0;
     }
+    if (rc == 0) rc = dnn_infer_resume_save(&v->r, true, err);
     v->failed = rc;
     v->others_work = !stopped;
     while (v->others_work && v->lost.code == 0 && !stopped)

@@ -74,6 +74,7 @@ struct infer_volume {
     int64_t sample;
     const struct infer_about *about;
     int64_t from, to;        /* slabs to compute                                     */
+    int64_t unit;            /* number of the first slab of the sample, among all    */
     bool (*stop)(void *arg); /* asked between rows of tiles                          */
     void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
     void *arg;
