@@ -186,6 +186,12 @@ static int64_t points(const struct sample_plan *p, int ndim)
     return n;
 }
 
+static bool is_evaluated(const struct volumes *v)
+{
+    return dnn_infer_target_column(v->input) != NULL &&
+           dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
+}
+
 /* The extents of each sample. */
 static int read_extents(struct volumes *v, struct dnn_err *err)
 {
@@ -207,6 +213,7 @@ static int read_extents(struct volumes *v, struct dnn_err *err)
                 about.name, dnn_shape_text(a, sizeof a, &about.shape),
                 dnn_shape_text(b, sizeof b, net));
         memcpy(v->plan[i].extent, about.shape.dim, (size_t)v->ndim * sizeof(int64_t));
+        if (is_evaluated(v)) DNN_TRY(dnn_infer_target_check(v->input, i, err));
     }
     return 0;
 }
@@ -277,9 +284,7 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    bool evaluated =
-        target != NULL && dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
-    int rc = evaluated ? dnn_infer_result_evaluate(&v->r, v->opts, target,
+    int rc = is_evaluated(v) ? dnn_infer_result_evaluate(&v->r, v->opts, target,
                                                    v->net->channels[0], v->ndim, err)
                        : 0;
 

@@ -76,7 +76,7 @@ completed() {
 }
 
 # tiles: print how many rank 0 has computed
-tiles() { grep -o 'inference: [0-9]* tiles' output; }
+tiles() { grep -o 'inference: [0-9/]* tiles' output; }
 
 result "an uninterrupted run" "$(infer 1 want; ended 0)"
 all=$(tiles)
