@@ -35,6 +35,7 @@ struct row {
     bool reading;
     int64_t first, n; /* the tiles that are computed together                      */
     unsigned flip;    /* how they are flipped now                                  */
+    bool failed;      /* to keep a box, with a message that names the sample       */
     unsigned flips[FLIPS];
     int nflips;
     float *sum[INFER_OUTPUTS]; /* owned: of the outputs of all flips      */
@@ -221,9 +222,14 @@ static int blend_outputs(struct row *r, struct dnn_err *err)
                 sum[i] *= one;
         }
         dnn_infer_activate(r->v->r, k, sum, r->n * points, channels);
-        for (int64_t i = 0; i < r->n; i++)
-            DNN_TRY(dnn_blend_add(r->blend[k], r->first + i,
-                                  sum + i * points * channels, err));
+        for (int64_t i = 0; i < r->n; i++) {
+            int rc = dnn_blend_add(r->blend[k], r->first + i,
+                                   sum + i * points * channels, err);
+
+            if (rc < 0)
+                return r->failed ? rc
+                                 : dnn_prefix(err, "sample \"%s\": ", r->v->about->name);
+        }
     }
     return 0;
 }
@@ -276,11 +282,10 @@ static int64_t slab_of(const struct row *r, int64_t plane)
     return r->v->to - 1;
 }
 
-static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
-                const int64_t extent[DNN_WINDOW_DIMS], const float *value,
-                struct dnn_err *err)
+static int keep_box(const struct sink *sink, const int64_t start[DNN_WINDOW_DIMS],
+                    const int64_t extent[DNN_WINDOW_DIMS], const float *value,
+                    struct dnn_err *err)
 {
-    const struct sink *sink = arg;
     struct row *r = sink->row;
     struct infer_result *to = r->v->r;
     int64_t points = 1, slab = slab_of(r, start[0]), sample = r->v->sample;
@@ -302,6 +307,17 @@ static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
     if (!written) DNN_TRY(dnn_output_unit(to->files, sample, slab, err));
     dnn_infer_resume_add(to, r->v->unit + slab);
     return 0;
+}
+
+static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
+                const int64_t extent[DNN_WINDOW_DIMS], const float *value,
+                struct dnn_err *err)
+{
+    const struct sink *sink = arg;
+    int rc = keep_box(sink, start, extent, value, err);
+
+    sink->row->failed = rc < 0;
+    return rc;
 }
 
 /* Whether a slab is complete in part. */
