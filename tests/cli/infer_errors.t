@@ -75,7 +75,8 @@ refused() {
         rm -rf out
         guarded "${launch[@]}" dnn-infer --kernels heuristic "$@" > output 2>&1 || status=$?
         [[ $status =~ ^$want$ ]] || errors+="$ranks: status $status, not $want"$'\n'
-        grep '^dnn-infer: \|error: ' output > words
+        sed "s#$tmp/##g" output > relative
+        grep '^dnn-infer: \|error: ' relative > words
         { [ "$(wc -l < words)" = 1 ] && grep -qxE "dnn-infer: $front($text)" words; } ||
             errors+="$ranks: $(cat output)"$'\n'
         # What is left can be continued: it has settings.
@@ -125,11 +126,9 @@ refused 5 'nowhere: cannot be read: No such file or directory' net/model.dnn now
 refused 5 'nowhere: cannot be read: No such file or directory' --config=run.json --set data.test_input_path=nowhere
 refused 3 'no data; set data.dataset, .* or the same keys with the prefix test_ for testing' \
     --config=run.json --set data.test_input_path=null
-fit="of the data has shape %s, but the network expects \?x%s \(\? is the batch\); resize, crop or slice the data, or change \"input\""
 # misfit SHAPE NETWORK OPTION...
 misfit() {
-    # shellcheck disable=SC2059
-    refused 4 "input 'input' $(printf "$fit" "$1" "$2")" "${@:3}"
+    refused 4 "input 'input' of the data has shape $1, but the network expects .x$2 .*; resize, crop or slice the data, or change \"input\"" "${@:3}"
 }
 misfit 12x9x10x3 8x8x8x1 --config=run.json --set data.test_input_path=rgb
 misfit 8x8x8x3 8x8x8x1 --config=run.json --set data.test_input_path=rgb-small
@@ -188,7 +187,7 @@ keys '--set inference.flips=.*: must be between 0 and 2, not 3' --set 'inference
 keys '--set inference.sigma=0: must be between .*' --set inference.sigma=0
 keys '--set inference.formats=.*: must be one of hdf5, bp5, .*, not "xyz"' --format xyz
 keys 'inference.tiles: tiles need a network with one input with spatial axes, and outputs of the same extents' \
-    --set inference.tiles=true --set layers=cls/model.json --set checkpoints.load=cls
+    --set inference.tiles=true --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
 refused 8 'sample "0.npy": the sums of overlapping tiles need .* more than the limit of 1.0 KiB; they need less with .*' \
     net/model.dnn large --output out --set inference.memory=1KiB
 
