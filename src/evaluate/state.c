@@ -200,8 +200,7 @@ static int join_last(struct dnn_evaluation *e, struct dnn_err *err)
     if (row == NULL) return 0;
     DNN_TRY(dnn_evaluate_merge(e, row, last, err));
     for (size_t i = 0; i < last->nboxes; i++) {
-        row->box =
-            dnn_grow(row->box, &row->boxcap, row->nboxes + 1, sizeof *row->box);
+        row->box = dnn_grow(row->box, &row->boxcap, row->nboxes + 1, sizeof *row->box);
         row->box[row->nboxes++] = last->box[i];
     }
     last->nboxes = 0; /* its maps have moved */

@@ -227,8 +227,9 @@ static int blend_outputs(struct row *r, struct dnn_err *err)
                                    sum + i * points * channels, err);
 
             if (rc < 0)
-                return r->failed ? rc
-                                 : dnn_prefix(err, "sample \"%s\": ", r->v->about->name);
+                return r->failed
+                           ? rc
+                           : dnn_prefix(err, "sample \"%s\": ", r->v->about->name);
         }
     }
     return 0;

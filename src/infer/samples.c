@@ -131,8 +131,8 @@ static int evaluate(struct batches *b, int64_t sample,
 }
 
 /* Fail unless output k of a sample is finite. */
-static int check_finite(struct batches *b, int64_t sample, int k,
-                        const float *value, struct dnn_err *err)
+static int check_finite(struct batches *b, int64_t sample, int k, const float *value,
+                        struct dnn_err *err)
 {
     struct dnn_output_sample about;
     const struct dnn_shape *s = &b->shape[k];

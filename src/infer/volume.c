@@ -284,9 +284,10 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    int rc = is_evaluated(v) ? dnn_infer_result_evaluate(&v->r, v->opts, target,
-                                                   v->net->channels[0], v->ndim, err)
-                       : 0;
+    int rc = is_evaluated(v)
+                 ? dnn_infer_result_evaluate(&v->r, v->opts, target,
+                                             v->net->channels[0], v->ndim, err)
+                 : 0;
 
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     const struct infer_samples samples = {.count = v->count,

@@ -215,11 +215,10 @@ static void damage(struct dnn_comm *comm, const struct data *d)
         bad += dnn_evaluate_load(empty, state.text, len, &err) != DNN_EDATA;
     all_ok(comm, rc == 0 && state.len > 0 && bad == 0, "states that are cut");
     all_ok(comm,
-           rc == 0 && dnn_evaluate_load(values, state.text, state.len, &err) ==
-                          DNN_EDATA,
+           rc == 0 &&
+               dnn_evaluate_load(values, state.text, state.len, &err) == DNN_EDATA,
            "the state of another evaluation");
-    all_ok(comm,
-           rc == 0 && dnn_evaluate_load(empty, state.text, state.len, &err) == 0,
+    all_ok(comm, rc == 0 && dnn_evaluate_load(empty, state.text, state.len, &err) == 0,
            "nothing was added then");
     dnn_buf_free(&state);
     dnn_evaluate_close(e);
