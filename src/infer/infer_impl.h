@@ -8,6 +8,7 @@
  * input.c      the inputs of volume.c: reading ahead, transforms;
  * tiles.c      whether there are tiles, the network at their extents;
  * result.c     where outputs go: files, evaluation;
+ * resume.c     the evaluation of an interrupted run;
  * report.c     the results of an evaluation;
  * worst.c      pictures of its worst samples;  plane.c: of samples in tiles;
  * html.c       its results as one HTML file.
@@ -38,6 +39,7 @@ struct infer_result {
     const struct dnn_model *model;     /* with its weights                           */
     struct dnn_output *files;          /* owned; NULL: nothing is written            */
     struct dnn_evaluation *evaluation; /* owned; NULL: no targets                    */
+    struct infer_resume *resume;       /* owned; NULL: nothing is saved              */
     enum dnn_evaluate_task task;
     int64_t classes;               /* of the evaluation, or channels of values        */
     const char *const *class_name; /* [classes], or NULL                             */
@@ -82,6 +84,21 @@ int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err);
 /* Local.  Apply the activation of output k to n positions, in place. */
 void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64_t n,
                         int64_t channels);
+
+/* ---- resume.c: the evaluation of an interrupted run, by units of work. ---- */
+
+/* Collective, when evaluation and files are open, if they can be continued.  Load what
+ * was evaluated.  units: of all samples. */
+int dnn_infer_resume_open(struct infer_result *r, int64_t units, struct dnn_err *err);
+void dnn_infer_resume_free(struct infer_resume *s); /* NULL is fine */
+/* Local.  Whether the evaluation had a unit at the start: it must not be added again.
+ */
+bool dnn_infer_resume_has(const struct infer_result *r, int64_t unit);
+/* Local.  A unit is complete, in the files and in the evaluation. */
+void dnn_infer_resume_add(struct infer_result *r, int64_t unit);
+/* Local.  Save the evaluation, now or if the last time was long ago.  The evaluation
+ * must not contain parts of units. */
+int dnn_infer_resume_save(struct infer_result *r, bool now, struct dnn_err *err);
 
 /* ---- report.c ---- */
 

@@ -239,6 +239,7 @@ int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
         dnn_output_abandon(r->files);
     r->files = NULL;
     dnn_evaluate_close(r->evaluation);
+    dnn_infer_resume_free(r->resume);
     dnn_free(r->dir);
     dnn_free(r->from);
     *r = (struct infer_result){0};

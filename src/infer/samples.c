@@ -12,7 +12,9 @@
 #include "base/progress.h"
 #include "data/dataset.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct batches {
@@ -129,6 +131,32 @@ static int evaluate(struct batches *b, int64_t sample,
     return dnn_evaluate_add(b->r->evaluation, &part, err);
 }
 
+/* Fail unless output k of a sample is finite. */
+static int check_finite(struct batches *b, int64_t sample, int k, const float *value,
+                        struct dnn_err *err)
+{
+    struct dnn_output_sample about;
+    const struct dnn_shape *s = &b->shape[k];
+    char place[DNN_MAX_DIMS * 24] = "";
+    int64_t i = 0, n = b->count[k], at[DNN_MAX_DIMS] = {0};
+    size_t len = 0;
+
+    while (i < n && isfinite(value[i]))
+        i++;
+    if (i == n) return 0;
+    DNN_TRY(describe(b, sample, &about, err));
+    for (int64_t d = s->ndim, rest = i; d-- > 0; rest /= s->dim[d])
+        at[d] = rest % s->dim[d];
+    for (int d = 0; d < s->ndim; d++)
+        len += (size_t)snprintf(place + len, sizeof place - len, "%s%" PRId64,
+                                d == 0 ? "" : ", ", at[d]);
+    return dnn_fail(err, DNN_EDATA,
+                    "sample \"%s\": output '%s' of the network is %s at (%s); it must "
+                    "be finite",
+                    about.name, b->r->name[k], isnan(value[i]) ? "NaN" : "infinite",
+                    place);
+}
+
 static int write_sample(struct batches *b, const struct dnn_stage_seen *seen, int64_t i,
                         struct dnn_err *err)
 {
@@ -153,6 +181,8 @@ static int see(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err
         int64_t sample = seen->batch->sample[seen->skip + i];
         const float *first = seen->output[0] + i * b->count[0];
 
+        for (int k = 0; k < b->r->noutputs; k++)
+            DNN_TRY(check_finite(b, sample, k, seen->output[k] + i * b->count[k], err));
         if (b->r->evaluation != NULL)
             DNN_TRY(evaluate(b, sample, &seen->view, i, activated(b, 0, first), err));
         if (b->slices != NULL)

@@ -22,7 +22,7 @@
 
 struct sample_plan {
     int64_t extent[DNN_WINDOW_DIMS];
-    int64_t slabs;
+    int64_t slabs, first; /* number, and that of the first among all samples */
 };
 
 struct volumes {
@@ -36,7 +36,7 @@ struct volumes {
     struct infer_net *whole;   /* owned: at the extents of a sample; or NULL        */
     int ndim;
     int64_t tile[DNN_WINDOW_DIMS]; /* 0: the extents of the sample                   */
-    int64_t count;
+    int64_t count, slabs;     /* of samples, of all of them                         */
     struct sample_plan *plan; /* owned */
     struct dnn_progress *progress;
     int64_t tiles;             /* computed by this rank                              */
@@ -106,6 +106,12 @@ static int64_t points(const struct sample_plan *p, int ndim)
     return n;
 }
 
+static bool is_evaluated(const struct volumes *v)
+{
+    return dnn_infer_target_column(v->input) != NULL &&
+           dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
+}
+
 /* The extents of each sample. */
 static int read_extents(struct volumes *v, struct dnn_err *err)
 {
@@ -127,6 +133,7 @@ static int read_extents(struct volumes *v, struct dnn_err *err)
                 about.name, dnn_shape_text(a, sizeof a, &about.shape),
                 dnn_shape_text(b, sizeof b, net));
         memcpy(v->plan[i].extent, about.shape.dim, (size_t)v->ndim * sizeof(int64_t));
+        if (is_evaluated(v)) DNN_TRY(dnn_infer_target_check(v->input, i, err));
     }
     return 0;
 }
@@ -137,7 +144,9 @@ static int count_slabs(struct volumes *v, struct dnn_err *err)
         struct dnn_window *w;
 
         DNN_TRY(make_window(v, i, &w, err));
+        v->plan[i].first = v->slabs;
         v->plan[i].slabs = dnn_window_slabs(w);
+        v->slabs += v->plan[i].slabs;
         dnn_window_free(w);
     }
     return 0;
@@ -195,11 +204,10 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    bool evaluated =
-        target != NULL && dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
-    int rc = evaluated ? dnn_infer_result_evaluate(&v->r, v->opts, target,
-                                                   v->net->channels[0], v->ndim, err)
-                       : 0;
+    int rc = is_evaluated(v)
+                 ? dnn_infer_result_evaluate(&v->r, v->opts, target,
+                                             v->net->channels[0], v->ndim, err)
+                 : 0;
 
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     const struct infer_samples samples = {.count = v->count,
@@ -208,8 +216,9 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
                                           .source = dnn_infer_input_source(v->input),
-                                          .resume = !evaluated};
-    return dnn_infer_result_open(&v->r, v->opts, &samples, err);
+                                          .resume = true};
+    DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
+    return dnn_infer_resume_open(&v->r, v->slabs, err);
 }
 
 /* For overlays. */
@@ -225,8 +234,14 @@ static int give_input(struct volumes *v, const struct infer_about *about,
     dnn_infer_plane_of(about, &plane);
     dnn_window_slab(w, from, &first, &n);
     dnn_window_slab(w, to - 1, &last, &m);
-    /* The rank that has the first plane gives it. */
+    /* The rank that has the first plane gives it, unless that slab was written before. */
     if (plane.start[0] < first || plane.start[0] >= last + m) return 0;
+    for (int64_t s = from; s < to; s++) {
+        dnn_window_slab(w, s, &first, &n);
+        if (plane.start[0] >= first && plane.start[0] < first + n &&
+            dnn_output_done(v->r.files, sample, s))
+            return 0;
+    }
     int rc = dnn_infer_plane_input(&plane, v->input, sample, about->shape.dim[v->ndim],
                                    &value, err);
     if (rc == 0)
@@ -290,6 +305,7 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .about = &about,
                                         .from = from,
                                         .to = to,
+                                        .unit = v->plan[sample].first,
                                         .stop = ask,
                                         .tiles = count_tiles,
                                         .arg = v,
@@ -307,7 +323,9 @@ struct cursor {
 
 static bool is_missing(const struct volumes *v, int64_t sample, int64_t slab)
 {
-    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab);
+    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab) ||
+           (v->r.evaluation != NULL &&
+            !dnn_infer_resume_has(&v->r, v->plan[sample].first + slab));
 }
 
 static int64_t count_missing(const struct volumes *v)
@@ -390,6 +408,7 @@ static int run_together(struct volumes *v,
         stopped = true;
         rc = 0;
     }
+    if (rc == 0) rc = dnn_infer_resume_save(&v->r, true, err);
     v->failed = rc;
     v->others_work = !stopped;
     while (v->others_work && v->lost.code == 0 && !stopped)

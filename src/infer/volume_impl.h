@@ -58,6 +58,8 @@ struct infer_about {
 };
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err);
+/* Fail unless the target of a sample has the spatial extents of its input. */
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err);
 /* A box of spatial extents; all channels. */
 int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *start,
                         const int64_t *extent, float *to, struct dnn_err *err);
@@ -100,6 +102,7 @@ struct infer_volume {
     int64_t sample;
     const struct infer_about *about;
     int64_t from, to;        /* slabs to compute                                     */
+    int64_t unit;            /* number of the first slab of the sample, among all    */
     bool (*stop)(void *arg); /* asked between rows of tiles                          */
     void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
     void *arg;
