@@ -20,6 +20,7 @@ struct options {
     const char *config, *output, *format, *content, *target, *export, *backend;
     struct dnn_opt_list set;
     int kernels;
+    long ranks;
 };
 
 #define AT(f) offsetof(struct options, f)
@@ -77,6 +78,15 @@ static const struct dnn_option options[] = {
      .offset = AT(explain),
      .help =
          "print configuration, network, kernels, memory and work without computing"},
+    {.name = "ranks",
+     .letter = 'n',
+     .type = DNN_O_INT,
+     .offset = AT(ranks),
+     .arg = "N",
+     .def = "1",
+     .min = 1,
+     .max = 4096,
+     .help = "with --explain: for so many ranks on this machine"},
     {.name = "set",
      .letter = 's',
      .type = DNN_O_LIST,
@@ -170,6 +180,26 @@ static int infer(const struct options *o, int nargs, char **args, struct dnn_err
     return rc;
 }
 
+static int explain(const struct options *o, int nargs, char **args, struct dnn_err *err)
+{
+    const struct dnn_infer_opts opts = {.kernels = o->kernels, .backend = o->backend};
+    struct work w = {0};
+
+    int rc = read_work(o, nargs, args, &w, err);
+    if (rc == 0) rc = dnn_config_set_ranks(&w.config, (int)o->ranks, err);
+    if (rc == 0) {
+        printf("configuration\n");
+        dnn_config_print(&w.config, stdout);
+        printf("\n");
+        dnn_graph_print(w.config.net.graph, stdout);
+        printf("\n");
+        rc = dnn_infer_explain(&w.config, &opts, (int)o->ranks, stdout, err);
+    }
+    dnn_config_free(&w.config);
+    dnn_package_close(w.package);
+    return rc;
+}
+
 static int describe(const struct options *o, const char *path, struct dnn_err *err)
 {
     struct dnn_package *package;
@@ -216,7 +246,8 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
         return dnn_fail(err, DNN_EUSAGE,
                         "give the directory of the results: --output DIR");
     }
-    return infer(&with, nargs, args, err);
+    return o->explain ? explain(&with, nargs, args, err)
+                      : infer(&with, nargs, args, err);
 }
 
 static const struct dnn_command commands[] = {

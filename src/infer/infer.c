@@ -73,7 +73,7 @@ static void log_header(const struct dnn_stage *stage)
     const struct dnn_config *config = stage->config;
 
     dnn_session_report(stage->session);
-    dnn_log(DNN_INFO, "infer", "%s, no training: parameters: %" PRId64,
+    dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64,
             config->net.graph->name, config->net.graph->params);
     dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", batch size %" PRId64,
             dnn_feed_count(stage->eval.feed), config->data->test_batch_size);
@@ -119,6 +119,32 @@ int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
         dnn_comm_abort(session->comm, rc);
     }
     return rc;
+}
+
+int dnn_infer_explain(const struct dnn_config *config,
+                      const struct dnn_infer_opts *opts, int ranks, FILE *where,
+                      struct dnn_err *err)
+{
+    const struct dnn_stage_explain what = {
+        .stage = {.config = config,
+                  .backend = opts->backend,
+                  .kernels = opts->kernels,
+                  .test = true},
+        .ranks = ranks,
+        .where = where
+    };
+    struct dnn_session session;
+    bool tiles = false;
+
+    DNN_TRY(dnn_session_pretend((int)config->threads, ranks, &session, err));
+    int rc = dnn_infer_needs_tiles(config, &session, &tiles, err);
+    if (rc == 0 && tiles)
+        rc = dnn_infer_volumes_explain(config, &session, opts, ranks, where, err);
+    dnn_session_close(&session);
+    if (tiles) return rc;
+    /* Data that cannot be read: explain the network alone. */
+    *err = (struct dnn_err){0};
+    return dnn_stage_explain(&what, err);
 }
 
 int dnn_infer_outputs(struct dnn_stage *stage, int64_t number,

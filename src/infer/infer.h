@@ -10,6 +10,8 @@
 #include "config/run_config.h"
 #include "session/session.h"
 
+#include <stdio.h>
+
 struct dnn_infer_opts {
     bool progress;       /* print progress on stderr                                */
     bool json;           /* print the results on stdout, one JSON object            */
@@ -26,6 +28,11 @@ struct dnn_infer_opts {
  * computes what is missing.  The caller installs the signal handlers (base/stop.h). */
 int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_infer_opts *opts, struct dnn_err *err);
+
+/* Local.  Print what a run on so many ranks would do, without running it. */
+int dnn_infer_explain(const struct dnn_config *config,
+                      const struct dnn_infer_opts *opts, int ranks, FILE *where,
+                      struct dnn_err *err);
 
 /* A model file applied to inputs, without a configuration file. */
 struct dnn_infer_model {

@@ -132,5 +132,10 @@ int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *s
                           bool *out, struct dnn_err *err);
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,
                       const struct dnn_infer_opts *opts, struct dnn_err *err);
+/* Local. */
+int dnn_infer_volumes_explain(const struct dnn_config *config,
+                              struct dnn_session *session,
+                              const struct dnn_infer_opts *opts, int ranks, FILE *where,
+                              struct dnn_err *err);
 
 #endif

@@ -157,23 +157,73 @@ static void find_layout(const char *path, const struct dnn_package_input *net,
     *out = usual;
 }
 
+/* Whether targets have the axes of inputs; masks have one channel. */
+static bool targets_fit(const struct dnn_import *how)
+{
+    struct dnn_source *source = NULL;
+    bool fits = false;
+
+    if (dnn_import_open(how, &source, NULL) < 0) return false;
+    if (source->ncols > 1) {
+        const struct dnn_column *in = &source->col[0], *to = &source->col[1];
+        int last = to->shape.ndim - 1;
+
+        fits = to->kind == DNN_KIND_LABEL || to->kind == DNN_KIND_VALUES ||
+               (to->shape.ndim == in->shape.ndim &&
+                (to->kind != DNN_KIND_MASK || to->shape.dim[last] == 1 ||
+                 to->shape.dim[last] == DNN_UNKNOWN));
+    }
+    dnn_source_close(source);
+    return fits;
+}
+
+/* The same for files of targets; their kind is that of the training data. */
+static void find_targets(const char *path, const struct dnn_package_info *info,
+                         struct dnn_import *how)
+{
+    static const int order[] = {DNN_LAYOUT_AUTO, DNN_LAYOUT_NONE, DNN_LAYOUT_FIRST};
+    const struct dnn_package_target *net = info->targets.objects;
+
+    how->target.path = path;
+    if (info->targets.count > 0 && net->kind != NULL &&
+        dnn_choice_find(dnn_kind_choices, net->kind, &how->target.kind, NULL) < 0)
+        how->target.kind = -1;
+    how->target.gray = how->target.kind == DNN_KIND_MASK;
+    for (int i = 0; i < 3; i++) {
+        how->target.layout = order[i];
+        if (targets_fit(how)) return;
+    }
+    how->target.layout = DNN_LAYOUT_AUTO;
+}
+
 static void add_inputs(struct changes *c, const char *input, const char *target,
                        const struct dnn_package_info *info)
 {
     const struct dnn_package_input *net = info->inputs.objects;
-    struct dnn_import how = {.input = {.path = input}};
+    struct dnn_import how = {.input = {.path = input, .kind = -1},
+                             .target = {.kind = -1}};
     struct dnn_buf json = {0};
 
     if (info->inputs.count == 1) find_layout(input, net, &how);
     dnn_buf_add(&json, "{\"input_path\": ");
     dnn_json_quoted(&json, input);
-    if (target != NULL) {
-        dnn_buf_add(&json, ", \"target_path\": ");
-        dnn_json_quoted(&json, target);
-    }
-    dnn_buf_add(&json, ", \"input_layout\": \"%s\", \"whole\": %s, \"input_gray\": %s}",
+    dnn_buf_add(&json, ", \"input_layout\": \"%s\", \"whole\": %s, \"input_gray\": %s",
                 dnn_choice_name(dnn_layout_choices, how.input.layout),
                 how.whole ? "true" : "false", how.input.gray ? "true" : "false");
+    if (target != NULL) {
+        find_targets(target, info, &how);
+        dnn_buf_add(&json, ", \"target_path\": ");
+        dnn_json_quoted(&json, target);
+        dnn_buf_add(&json,
+                    ", \"target_layout\": \"%s\", \"target_gray\": %s, "
+                    "\"target_kind\": \"%s\"",
+                    dnn_choice_name(dnn_layout_choices, how.target.layout),
+                    how.target.gray ? "true" : "false",
+                    how.target.kind < 0
+                        ? "auto"
+                        : dnn_choice_name(dnn_kind_choices, how.target.kind));
+    }
+    dnn_buf_add(&json, "}");
     add(c, "data.test_from", json.text);
     dnn_buf_free(&json);
 }

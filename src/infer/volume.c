@@ -581,3 +581,75 @@ int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *sessi
     dnn_free(v.plan);
     return rc;
 }
+
+/* ---- explain ---- */
+
+static int64_t count_tiles_of_all(const struct volumes *v, int64_t *slabs)
+{
+    struct dnn_window *w;
+    int64_t tiles = 0;
+
+    *slabs = 0;
+    for (int64_t i = 0; i < v->count; i++) {
+        if (make_window(v, i, &w, NULL) < 0) continue;
+        tiles += dnn_window_tiles(w);
+        *slabs += v->plan[i].slabs;
+        dnn_window_free(w);
+    }
+    return tiles;
+}
+
+static int explain(struct volumes *v, int ranks, FILE *where, struct dnn_err *err)
+{
+    const struct dnn_config_infer *how = v->config->infer;
+    struct dnn_shape tile = {0};
+    char text[DNN_SHAPE_TEXT], a[32], b[32];
+    int64_t slabs;
+
+    DNN_TRY(set_tile(v, err));
+    DNN_TRY(dnn_infer_input_open(v->config, &v->input, err));
+    DNN_TRY(read_extents(v, err));
+    DNN_TRY(dnn_infer_net_open(&v->stage, v->tile, how->batch, NULL, &v->net, err));
+    DNN_TRY(count_slabs(v, err));
+    DNN_TRY(
+        dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err));
+    tile.ndim = v->ndim;
+    memcpy(tile.dim, v->tile, (size_t)v->ndim * sizeof *v->tile);
+    int64_t tiles = count_tiles_of_all(v, &slabs);
+    fprintf(where,
+            "%d rank%s, %s%s\n%" PRId64 " samples in %" PRId64
+            " tiles of %s; %" PRId64 " slabs, of which each rank computes about %.1f\n"
+            "memory per rank: network %s, sums of tiles at most %s\n\n",
+            ranks, ranks == 1 ? "" : "s", v->net->model->backend.name,
+            v->config->deterministic ? ", deterministic" : "", v->count, tiles,
+            dnn_shape_text(text, sizeof text, &tile), slabs,
+            (double)slabs / (double)ranks,
+            dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(v->net->model).all),
+            dnn_text_bytes(b, sizeof b, (double)sums_bytes(v)));
+    dnn_model_print_steps(v->net->model, where);
+    dnn_model_print_memory(v->net->model, where);
+    return 0;
+}
+
+int dnn_infer_volumes_explain(const struct dnn_config *config,
+                              struct dnn_session *session,
+                              const struct dnn_infer_opts *opts, int ranks, FILE *where,
+                              struct dnn_err *err)
+{
+    struct volumes v = {
+        .config = config,
+        .session = session,
+        .opts = opts,
+        .stage = {.config = config,
+                  .session = session,
+                  .backend = opts->backend,
+                  .kernels = opts->kernels,
+                  .dry_run = true}
+    };
+    int rc = explain(&v, ranks, where, err);
+
+    dnn_infer_net_close(v.net);
+    dnn_infer_input_close(v.input);
+    dnn_free(v.plan);
+    return rc;
+}

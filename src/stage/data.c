@@ -214,6 +214,7 @@ static int open_all(struct dnn_stage *s, struct dnn_err *err)
         DNN_TRY(open_part(s, DNN_PART_TEST, &s->eval, err));
         if (s->eval.feed == NULL) return no_data(s, "no test samples", err);
         s->test = &s->eval;
+        if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
     }
     int rc = find_targets(s, s->train.feed != NULL ? s->train.feed : s->eval.feed, err);
     return dnn_comm_agree(s->session->comm, rc, err);

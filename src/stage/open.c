@@ -62,7 +62,7 @@ static void set_sizes(struct dnn_replica_batches *b, const struct dnn_feed *feed
         b->last = count % b->size; /* unless steps_per_epoch excludes it */
 }
 
-static bool has_targets(const struct dnn_feed *feed)
+bool dnn_stage_has_targets(const struct dnn_feed *feed)
 {
     const struct dnn_column *col;
     int n = dnn_feed_columns(feed, &col);
@@ -80,7 +80,7 @@ static enum dnn_model_role role_of(const struct dnn_stage *s,
 
     if (data->feed == NULL) return DNN_MODEL_TRAIN;
     if (s->mode == DNN_CONFIG_EVAL) return DNN_MODEL_EVALUATE;
-    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval && has_targets(data->feed))
+    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval && dnn_stage_has_targets(data->feed))
         return DNN_MODEL_EVALUATE;
     return written ? DNN_MODEL_INFER : DNN_MODEL_TRAIN;
 }
