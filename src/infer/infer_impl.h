@@ -52,8 +52,12 @@ struct infer_samples {
                     struct dnn_err *err);
     void *arg;
     const char *from; /* path of the inputs, or NULL */
-    bool resume;      /* continue an interrupted run                                 */
-    bool classifier;  /* outputs have no spatial axes                                */
+    bool resume;      /* continue an interrupted run; the rest decides whether it is the
+                       * same                                                        */
+    const struct dnn_model *model;   /* with the weights                             */
+    const struct dnn_source *source; /* files; or NULL                               */
+    const char *dataset;             /* its path; or NULL                            */
+    bool classifier; /* outputs have no spatial axes                                */
 };
 
 /* Local.  Find names and activations of the outputs of a network. */

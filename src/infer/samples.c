@@ -221,6 +221,9 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
         .resume = report && b->slices == NULL && !b->data->targets,
+        .model = dnn_replica_model(b->stage->replica),
+        .source = b->data->source,
+        .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
         .classifier = b->shape[0].ndim == 1};
     return dnn_infer_result_open(b->r, opts, &samples, err);
 }

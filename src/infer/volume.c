@@ -287,7 +287,10 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .describe = describe,
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
-                                          .resume = !evaluated};
+                                          .resume = !evaluated,
+                                          .model = v->net->model,
+                                          .source = dnn_infer_input_source(v->input),
+                                          .dataset = dnn_infer_input_dataset(v->input)};
     return dnn_infer_result_open(&v->r, v->opts, &samples, err);
 }
 
