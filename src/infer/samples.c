@@ -22,6 +22,7 @@ struct batches {
     struct infer_slices *slices;    /* owned; NULL: samples are no slices          */
     struct dnn_stage_eval *metrics; /* owned; NULL: no targets                     */
     struct dnn_progress *progress;  /* on rank 0                                   */
+    int64_t before; /* samples that an interrupted run has computed                   */
     struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
     int64_t count[INFER_OUTPUTS];          /* of their elements                     */
     float *scratch;  /* owned: an output with its activation; an input                */
@@ -179,7 +180,7 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
 
     if (now - b->last > b->longest) b->longest = now - b->last;
     b->last = now;
-    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done));
+    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done) - b->before);
     if (b->slices == NULL) return 0;
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
 }
@@ -250,9 +251,11 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
 
     DNN_TRY(open_result(b, opts, number, report, err));
     DNN_TRY(first_batch(b, &from, err));
+    b->before = samples_of(b, from);
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
         b->progress =
-            dnn_progress_start("infer", "inference", samples, "samples", NULL);
+            dnn_progress_start("infer", "inference", samples - b->before, "samples",
+                               NULL);
     b->last = dnn_clock_now();
     int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);
