@@ -206,6 +206,29 @@ static char *without_slashes(const char *path)
     return dnn_format("%.*s", (int)len, path);
 }
 
+/* The path that names of samples are relative to, or NULL: of a list of files, their
+ * common directory. */
+static char *find_from(const struct infer_samples *samples)
+{
+    const struct dnn_source *source = samples->source;
+    struct stat st;
+    size_t len = 0;
+
+    if (samples->from == NULL) return NULL;
+    if (source == NULL || source->nfiles < 2 || stat(samples->from, &st) < 0 ||
+        !S_ISREG(st.st_mode))
+        return dnn_strdup(samples->from);
+    const char *first = source->file[0];
+    for (size_t i = 0; first[i] != '\0'; i++)
+        if (first[i] == '/') len = i;
+    for (int64_t i = 1; i < source->nfiles; i++)
+        while (len > 0 && (strncmp(first, source->file[i], len) != 0 ||
+                           source->file[i][len] != '/'))
+            while (--len > 0 && first[len] != '/')
+                ;
+    return dnn_strndup(first, len);
+}
+
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
                           const struct infer_samples *samples, struct dnn_err *err)
 {
@@ -221,7 +244,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     r->dir = without_slashes(d->test_output_path != NULL
                                  ? dnn_config_path(config, d->test_output_path)
                                  : dnn_config_dir(config));
-    r->from = samples->from == NULL ? NULL : dnn_strdup(samples->from);
+    r->from = find_from(samples);
     snprintf(name, sizeof name, "output_%" PRId64, samples->number);
     DNN_TRY(share_settings(r, samples, err));
     const struct dnn_output_options options = {

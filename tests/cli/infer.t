@@ -120,11 +120,13 @@ result "several files, in their order" "$(
 same("0", np.load("several/0.npy"), np.load("whole-directory/0.npy"))
 same("2", np.load("several/2.npy"), np.load("whole-directory/2.npy"))
 is_true("1 is there", not os.path.exists("several/1.npy"))')"
-result "a directory with equal names" "$(
+result "files of several directories" "$(
     mkdir -p tree/a tree/b
     cp big/0.nii tree/a/x.nii
     cp big/1.nii tree/b/x.nii
-    cp big/2.nii tree/b/x.nii.gz.nii
+    infer 0 $seg tree/b/x.nii tree/a/x.nii --output two-directories
+    cd two-directories && ls a/x.npy b/x.npy > /dev/null)"
+result "a directory with directories" "$(
     infer 0 $seg tree --output tree-out
     py '
 same("a", np.load("tree-out/a/x.npy"), np.load("whole-directory/0.npy"))
@@ -234,7 +236,7 @@ result "flips: the mean over flipped inputs" "$(
         infer 0 $seg flip$flip.npy --output flip --set inference.activation=none
     done
     infer 0 $seg flip0.npy --output flipped --set inference.activation=none --set inference.flips=[0,2]
-    infer 0 $seg flip0.npy --output flipped-soft --set inference.flips=[0,2]
+    infer 0 $seg flip0.npy --output flipped-soft --set inference.activation=softmax --set inference.flips=[0,2]
     infer 0 $seg flip0.npy --output flipped-three --set inference.activation=none --set inference.flips=[0,2] --set inference.batch=3
     py '
 want = 0
@@ -250,8 +252,8 @@ result "a sample smaller than a tile" "$(
     py 'same("shape", np.load("small/small.npy").shape, (5, 8, 6, 3))')"
 refused "too little memory" 8 'more than the limit of 1000 B; they need less with smaller tiles' \
     $seg big --output memory --set inference.memory=1000
-refused "flips along an axis that does not exist" 3 'inference.flips: axis 3 does not exist; the network has the spatial axes 0 to 2' \
-    $seg big --output bad --set inference.flips=3
+refused "flips along an axis that does not exist" 3 'inference.flips: axis 2 does not exist; the network has the spatial axes 0 to 1' \
+    net-pictures/model.dnn pictures --output bad --set inference.flips=2
 refused "flips of a classifier" 3 'inference.flips: ' \
     net-photos/model.dnn new --output bad --set inference.flips=0
 
@@ -322,7 +324,7 @@ refused "an unknown format" 3 'must be one of hdf5' $seg big --output bad --form
 refused "files of several formats" 4 'contains files of several formats' $seg kinds/plain.npy kinds/scan.nii.gz --output bad
 refused "a dataset without a test split" 4 'choose one of train, validation: --set data.test_split=' $seg blobs.bp --output bad
 refused "targets for a dataset" 2 '--target: ' $seg big.bp --target big-masks --output bad
-refused "volumes for a classifier" 3 'of that' net-photos/model.dnn big --output bad
+refused "volumes for a classifier" 3 'the column "input" of these samples is f32' net-photos/model.dnn big --output bad
 result "a model whose file is cut" "$(
     head -c 20000 $seg > cut.dnn
     infer 4 cut.dnn big --output bad

@@ -42,7 +42,8 @@ def hdf5(path, name):
 
 def bp5(path, name, like):
     from adios2.bindings import adios2_bindings_mpi as adios2
-    io = adios2.ADIOS().DeclareIO("outputs")
+    adios = adios2.ADIOS()
+    io = adios.DeclareIO("outputs")
     engine = io.Open(path, adios2.Mode.ReadRandomAccess)
     x = np.zeros(like.shape, like.dtype)
     engine.Get(io.InquireVariable(name), x, adios2.Mode.Sync)
