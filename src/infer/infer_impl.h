@@ -61,9 +61,11 @@ struct infer_samples {
                     struct dnn_err *err);
     void *arg;
     const char *from; /* path of the inputs, or NULL */
-    const struct dnn_source *source; /* of files; or NULL                            */
-    bool resume;      /* continue an interrupted run                                 */
-    bool classifier;  /* outputs have no spatial axes                                */
+    bool resume;      /* continue an interrupted run; the rest decides whether it is the
+                       * same                                                        */
+    const struct dnn_source *source; /* files; or NULL                               */
+    const char *dataset;             /* its path; or NULL                            */
+    bool classifier; /* outputs have no spatial axes                                */
 };
 
 /* Local.  Find names and activations of the outputs of a model, which has its

@@ -128,6 +128,11 @@ const struct dnn_source *dnn_infer_input_source(const struct infer_input *in)
     return in->source;
 }
 
+const char *dnn_infer_input_dataset(const struct infer_input *in)
+{
+    return in->origin.from == DNN_FROM_DATASET ? in->origin.dataset : NULL;
+}
+
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err)
 {

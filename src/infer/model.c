@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "data/dataset.h"
 #include "package/package.h"
 
 #include <errno.h>
@@ -240,6 +241,55 @@ static bool is_dataset(const char *path)
     return is;
 }
 
+/* Whether --set has this key. */
+static bool is_set(const struct dnn_infer_model *m, const char *key)
+{
+    size_t len = strlen(key);
+    bool is = false;
+
+    for (int i = 0; i < m->nset; i++)
+        is = is || (strncmp(m->set[i], key, len) == 0 && m->set[i][len] == '=');
+    return is;
+}
+
+/* The split of a dataset: test, or the only one. */
+static int find_split(const struct dnn_dataset_info *set, const char *path,
+                      struct changes *c, struct dnn_err *err)
+{
+    struct dnn_buf names = {0};
+
+    for (int i = 0; i < set->nsplits; i++) {
+        if (strcmp(set->split[i].name, "test") == 0) return 0;
+        dnn_buf_add(&names, "%s%s", i == 0 ? "" : ", ", set->split[i].name);
+    }
+    int rc = 0;
+    if (set->nsplits == 1)
+        add_text(c, "data.test_split", set->split[0].name);
+    else
+        rc = dnn_fail(err, DNN_EDATA,
+                      "%s: there is no split \"test\"; choose one of %s: --set "
+                      "data.test_split=%s",
+                      path, names.text, set->split[set->nsplits - 1].name);
+    dnn_buf_free(&names);
+    return rc;
+}
+
+static int add_dataset(const struct dnn_infer_model *m, const char *path,
+                       struct changes *c, struct dnn_err *err)
+{
+    struct dnn_dataset *set;
+
+    if (m->target != NULL)
+        return dnn_fail(err, DNN_EUSAGE,
+                        "--target: %s is a dataset, which has its own targets", path);
+    add_text(c, "data.test_dataset", path);
+    if (is_set(m, "data.test_split")) return 0;
+    DNN_TRY(dnn_dataset_open(NULL, path, 1, &set, err));
+    int rc = find_split(dnn_dataset_info(set), path, c, err);
+    dnn_dataset_close(set);
+    return rc;
+}
+
 static int add_samples(const struct dnn_infer_model *m,
                        const struct dnn_package_info *info, const char *model,
                        struct changes *c, struct dnn_err *err)
@@ -254,7 +304,7 @@ static int add_samples(const struct dnn_infer_model *m,
     if (rc == 0 && m->target != NULL && (target = absolute(m->target, err)) == NULL)
         rc = err->code;
     if (rc == 0 && is_dataset(input)) {
-        add_text(c, "data.test_dataset", input);
+        rc = add_dataset(m, input, c, err);
     } else if (rc == 0) {
         add_inputs(c, input, target, info);
         if (info->preparation != NULL) add_text(c, "data.test_preparation", model);

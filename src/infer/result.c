@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 /* ---- activations ---- */
@@ -115,22 +116,53 @@ static unsigned formats_of(const struct dnn_config *config, bool classifier,
     return classifier ? DNN_OUTPUT_CSV : DNN_OUTPUT_NPY;
 }
 
-/* Add a checksum of weights and moving statistics. */
-static void add_weights(const struct dnn_model *model, struct dnn_buf *out)
+static void add_file(struct dnn_buf *text, const char *path)
 {
-    static const enum dnn_block blocks[] = {DNN_BLOCK_WEIGHTS, DNN_BLOCK_STATES};
+    struct stat st;
 
-    for (int i = 0; i < 2; i++) {
-        const void *block = dnn_exec_block(model->exec, blocks[i]);
-        size_t bytes = model->plan->bytes[blocks[i]];
-
-        if (block != NULL)
-            dnn_buf_add(out, " %016" PRIx64, (uint64_t)XXH3_64bits(block, bytes));
-    }
+    if (stat(path, &st) == 0)
+        dnn_buf_add(text, "%" PRId64 " %" PRId64 ".%09ld\n", (int64_t)st.st_size,
+                    (int64_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* The checksum of all that decides the results. */
-static void find_settings(struct infer_result *r)
+/* Size and time of the files of the samples. */
+static void add_files(const struct infer_samples *samples, struct dnn_buf *text)
+{
+    const struct dnn_source *source = samples->source;
+
+    for (int64_t i = 0; source != NULL && i < source->nfiles; i++)
+        add_file(text, source->file[i]);
+    if (samples->dataset == NULL) return;
+    char *inside = dnn_format("%s/md.idx", samples->dataset);
+    add_file(text, inside);
+    dnn_free(inside);
+}
+
+static int add_weights(const struct dnn_model *model, struct dnn_buf *text,
+                       struct dnn_err *err)
+{
+    const struct dnn_prog *prog = model->prog;
+
+    for (int i = 0; i < prog->nvalues; i++) {
+        float *copy = NULL;
+        int64_t n;
+
+        if (prog->value[i].role != DNN_WEIGHT && prog->value[i].role != DNN_STATE)
+            continue;
+        DNN_TRY(dnn_shape_count(dnn_prog_shape(prog, i), &n, err));
+        const float *value = dnn_exec_view(model->exec, i, &copy, err);
+        if (value == NULL) return err->code;
+        dnn_buf_add(text, "%016" PRIx64 "\n",
+                    (uint64_t)XXH3_64bits(value, (size_t)n * sizeof *value));
+        free(copy);
+    }
+    return 0;
+}
+
+/* The checksum of all that decides the results: configuration, weights, samples.
+ * Rank 0. */
+static int find_settings(struct infer_result *r, const struct infer_samples *samples,
+                         struct dnn_err *err)
 {
     struct dnn_buf text = {0};
     char *printed = NULL;
@@ -142,12 +174,28 @@ static void find_settings(struct infer_result *r)
         fclose(to);
     }
     dnn_buf_add(&text, "%s", printed == NULL ? "" : printed);
-    add_weights(r->model, &text);
+    add_files(samples, &text);
+    int rc = add_weights(r->model, &text, err);
     XXH128_hash_t hash = XXH3_128bits(text.text, text.len);
     snprintf(r->settings, sizeof r->settings, "%016" PRIx64 "%016" PRIx64,
              (uint64_t)hash.high64, (uint64_t)hash.low64);
     free(printed);
     dnn_buf_free(&text);
+    return rc;
+}
+
+/* Collective. */
+static int share_settings(struct infer_result *r, const struct infer_samples *samples,
+                          struct dnn_err *err)
+{
+    struct dnn_comm *comm = r->session->comm;
+    int rc = 0;
+
+    if (!samples->resume) return 0;
+    if (dnn_comm_rank(comm) == 0) rc = find_settings(r, samples, err);
+    DNN_TRY(dnn_comm_agree(comm, rc, err));
+    return dnn_comm_bcast(comm, "checksum of the settings", r->settings,
+                          sizeof r->settings, 0, err);
 }
 
 static char *without_slashes(const char *path)
@@ -199,7 +247,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
                                  : dnn_config_dir(config));
     r->from = names_from(samples->from, samples->source);
     snprintf(name, sizeof name, "output_%" PRId64, samples->number);
-    find_settings(r);
+    DNN_TRY(share_settings(r, samples, err));
     const struct dnn_output_options options = {
         .dir = r->dir,
         .name = config->wrapped || d->test_output_path != NULL ? name : NULL,

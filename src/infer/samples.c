@@ -24,6 +24,7 @@ struct batches {
     struct infer_slices *slices;    /* owned; NULL: samples are no slices          */
     struct dnn_stage_eval *metrics; /* owned; NULL: no targets                     */
     struct dnn_progress *progress;  /* on rank 0                                   */
+    int64_t before; /* samples that an interrupted run has computed                   */
     struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
     int64_t count[INFER_OUTPUTS];          /* of their elements                     */
     float *scratch;  /* owned: an output with its activation; an input                */
@@ -270,7 +271,7 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
 
     if (now - b->last > b->longest) b->longest = now - b->last;
     b->last = now;
-    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done));
+    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done) - b->before);
     if (b->slices == NULL) return 0;
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
 }
@@ -304,8 +305,9 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
-        .source = b->data->source,
         .resume = report && b->slices == NULL && !b->data->targets,
+        .source = b->data->source,
+        .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
         .classifier = b->shape[0].ndim == 1};
     return dnn_infer_result_open(b->r, opts, &samples, err);
 }
@@ -333,9 +335,11 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
 
     DNN_TRY(open_result(b, opts, number, report, err));
     DNN_TRY(first_batch(b, &range.from, err));
+    b->before = samples_of(b, range.from);
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
         b->progress =
-            dnn_progress_start("infer", "inference", samples, "samples", NULL);
+            dnn_progress_start("infer", "inference", samples - b->before, "samples",
+                               NULL);
     b->last = dnn_clock_now();
     int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);

@@ -65,16 +65,17 @@ int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *s
                           bool *out, struct dnn_err *err)
 {
     const struct dnn_config_infer *how = config->infer;
-    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0;
+    bool flips = how->flips.count > 0;
+    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0 || flips;
     bool dense = is_dense(config->net.graph);
     int64_t any = wanted;
     int rc = 0;
 
     *out = false;
     if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
-        rc = dnn_fail(err, DNN_ECONFIG, "inference.tiles: %s",
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.%s: %s", flips ? "flips" : "tiles",
                       dense ? "there are data.slicers, or no data"
-                            : "tiles need a network with one input with spatial axes, "
+                            : "they need a network with one input with spatial axes, "
                               "and outputs of the same extents");
     else if (!wanted && dense && config->data != NULL &&
              config->data->slicers.count == 0 &&

@@ -216,6 +216,7 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
                                           .source = dnn_infer_input_source(v->input),
+                                          .dataset = dnn_infer_input_dataset(v->input),
                                           .resume = true};
     DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
     return dnn_infer_resume_open(&v->r, v->slabs, err);

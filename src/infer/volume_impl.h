@@ -47,7 +47,9 @@ const struct dnn_column *dnn_infer_input_column(const struct infer_input *in);
 const struct dnn_column *dnn_infer_target_column(const struct infer_input *in);
 /* Where the samples are, for names relative to it; or NULL. */
 const char *dnn_infer_input_from(const struct infer_input *in);
+/* The samples as they are in files, and the path of their dataset or NULL. */
 const struct dnn_source *dnn_infer_input_source(const struct infer_input *in);
+const char *dnn_infer_input_dataset(const struct infer_input *in);
 
 /* A sample of the input. */
 struct infer_about {

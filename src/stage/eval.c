@@ -201,7 +201,8 @@ static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *e
     enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
     const struct dnn_batch *b;
 
-    int rc = dnn_feed_start(r->data->feed, 0, from, err);
+    /* An interrupted run may have completed all. */
+    int rc = from < n ? dnn_feed_start(r->data->feed, 0, from, err) : 0;
     for (int64_t i = from; i <= n; i++) {
         if (rc == 0 && i < n) rc = dnn_feed_next(r->data->feed, &b, NULL, err);
         DNN_TRY(check_all(r, rc, err));
