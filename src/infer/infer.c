@@ -74,8 +74,8 @@ static void log_header(const struct dnn_stage *stage)
     const struct dnn_config *config = stage->config;
 
     dnn_session_report(stage->session);
-    dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64,
-            config->net.graph->name, config->net.graph->params);
+    dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64, config->net.graph->name,
+            config->net.graph->params);
     dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", batch size %" PRId64,
             dnn_feed_count(stage->eval.feed), config->data->test_batch_size);
     dnn_log(DNN_INFO, "infer", "run directory: %s", dnn_config_dir(config));

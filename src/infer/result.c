@@ -45,8 +45,10 @@ int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *confi
     const struct dnn_graph *graph = model->graph;
     int output[INFER_OUTPUTS];
 
-    *r = (struct infer_result){
-        .config = config, .session = session, .model = model, .noutputs = graph->noutputs};
+    *r = (struct infer_result){.config = config,
+                               .session = session,
+                               .model = model,
+                               .noutputs = graph->noutputs};
     if (graph->noutputs > INFER_OUTPUTS)
         return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
                         graph->noutputs, INFER_OUTPUTS);
