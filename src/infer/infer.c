@@ -122,32 +122,6 @@ int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
     return rc;
 }
 
-int dnn_infer_explain(const struct dnn_config *config,
-                      const struct dnn_infer_opts *opts, int ranks, FILE *where,
-                      struct dnn_err *err)
-{
-    const struct dnn_stage_explain what = {
-        .stage = {.config = config,
-                  .backend = opts->backend,
-                  .kernels = opts->kernels,
-                  .test = true},
-        .ranks = ranks,
-        .where = where
-    };
-    struct dnn_session session;
-    bool tiles = false;
-
-    DNN_TRY(dnn_session_pretend((int)config->threads, ranks, &session, err));
-    int rc = dnn_infer_needs_tiles(config, &session, &tiles, err);
-    if (rc == 0 && tiles)
-        rc = dnn_infer_volumes_explain(config, &session, opts, ranks, where, err);
-    dnn_session_close(&session);
-    if (tiles) return rc;
-    /* Data that cannot be read: explain the network alone. */
-    *err = (struct dnn_err){0};
-    return dnn_stage_explain(&what, err);
-}
-
 int dnn_infer_outputs(struct dnn_stage *stage, int64_t number,
                       const struct dnn_infer_opts *opts, struct dnn_err *err)
 {

@@ -4,6 +4,8 @@
  * samples.c    samples of the network's size, in batches of a stage;
  * slices.c     the same for slices of volumes, which are assembled again;
  * volume.c     samples of other sizes, in tiles;
+ * plan.c       which tiles and slabs there are;
+ * explain.c    what a run would do;
  * row.c        a row of tiles: the network, flips, blending;
  * input.c      the inputs of volume.c: reading ahead, transforms;
  * tiles.c      whether there are tiles, the network at their extents;
@@ -197,10 +199,5 @@ int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *s
                           bool *out, struct dnn_err *err);
 int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *session,
                       const struct dnn_infer_opts *opts, struct dnn_err *err);
-/* Local. */
-int dnn_infer_volumes_explain(const struct dnn_config *config,
-                              struct dnn_session *session,
-                              const struct dnn_infer_opts *opts, int ranks, FILE *where,
-                              struct dnn_err *err);
 
 #endif

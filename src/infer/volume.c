@@ -20,11 +20,6 @@
 #include <math.h>
 #include <string.h>
 
-struct sample_plan {
-    int64_t extent[DNN_WINDOW_DIMS];
-    int64_t slabs, first; /* number, and that of the first among all samples */
-};
-
 struct volumes {
     const struct dnn_config *config;
     struct dnn_session *session;
@@ -34,10 +29,7 @@ struct volumes {
     struct infer_input *input; /* owned                                             */
     struct infer_net *net;     /* owned: with the weights                           */
     struct infer_net *whole;   /* owned: at the extents of a sample; or NULL        */
-    int ndim;
-    int64_t tile[DNN_WINDOW_DIMS]; /* 0: the extents of the sample                   */
-    int64_t count, slabs;     /* of samples, of all of them                         */
-    struct sample_plan *plan; /* owned */
+    struct infer_plan plan;    /* owned                                             */
     struct dnn_progress *progress;
     int64_t tiles;             /* computed by this rank                              */
     double asked, longest;     /* time of the last row, seconds of the slowest       */
@@ -46,111 +38,7 @@ struct volumes {
     struct dnn_err lost;       /* of the communication                               */
 };
 
-/* ---- windows ---- */
-
-static int make_window(const struct volumes *v, int64_t sample, struct dnn_window **out,
-                       struct dnn_err *err)
-{
-    const struct dnn_config_infer *how = v->config->infer;
-    struct dnn_window_cfg cfg = {.ndim = v->ndim,
-                                 .blend = (enum dnn_window_blend)how->blend,
-                                 .sigma = how->sigma};
-
-    for (int d = 0; d < v->ndim; d++) {
-        cfg.full[d] = v->plan[sample].extent[d];
-        cfg.tile[d] = v->tile[d] == 0 ? cfg.full[d] : v->tile[d];
-        cfg.overlap[d] = how->overlap.reals[how->overlap.count > d ? d : 0];
-    }
-    return dnn_window_make(&cfg, out, err);
-}
-
-static int check_axes(const char *key, const struct dnn_list *list, int ndim,
-                      struct dnn_err *err)
-{
-    if (list->count <= 1 || list->count == ndim) return 0;
-    return dnn_fail(err, DNN_ECONFIG,
-                    "inference.%s: has %" PRId64 " numbers, but the network has %d "
-                    "spatial axes; give one number, or one for each axis",
-                    key, list->count, ndim);
-}
-
-/* The extents of a tile. */
-static int set_tile(struct volumes *v, struct dnn_err *err)
-{
-    const struct dnn_config_infer *how = v->config->infer;
-    const struct dnn_graph *graph = v->config->net.graph;
-
-    v->ndim = graph->node[graph->input[0]].out.ndim - 2;
-    DNN_TRY(check_axes("tile", &how->tile, v->ndim, err));
-    DNN_TRY(check_axes("overlap", &how->overlap, v->ndim, err));
-    for (int64_t i = 0; i < how->flips.count; i++)
-        if (how->flips.ints[i] >= v->ndim)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "inference.flips: axis %" PRId64 " does not exist; the "
-                            "network has the spatial axes 0 to %d",
-                            how->flips.ints[i], v->ndim - 1);
-    for (int d = 0; d < v->ndim; d++)
-        v->tile[d] = how->tile.count > 0 ? how->tile.ints[how->tile.count > d ? d : 0]
-                                         : graph->node[graph->input[0]].out.dim[d + 1];
-    return 0;
-}
-
 /* ---- the plan ---- */
-
-static int64_t points(const struct sample_plan *p, int ndim)
-{
-    int64_t n = 1;
-
-    for (int d = 0; d < ndim; d++)
-        n *= p->extent[d];
-    return n;
-}
-
-static bool is_evaluated(const struct volumes *v)
-{
-    return dnn_infer_target_column(v->input) != NULL &&
-           dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
-}
-
-/* The extents of each sample. */
-static int read_extents(struct volumes *v, struct dnn_err *err)
-{
-    const struct dnn_graph *graph = v->config->net.graph;
-    const struct dnn_shape *net = &graph->node[graph->input[0]].out;
-    char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
-    struct infer_about about;
-
-    v->count = dnn_infer_input_count(v->input);
-    v->plan = dnn_alloc((size_t)(v->count + 1) * sizeof *v->plan);
-    for (int64_t i = 0; i < v->count; i++) {
-        DNN_TRY(dnn_infer_input_about(v->input, i, &about, err));
-        if (about.shape.ndim != v->ndim + 1 ||
-            about.shape.dim[v->ndim] != net->dim[v->ndim + 1])
-            return dnn_fail(
-                err, DNN_EDATA,
-                "%s: the input has shape %s, but the network expects %s (the "
-                "first extent is the batch, the last one the channels)",
-                about.name, dnn_shape_text(a, sizeof a, &about.shape),
-                dnn_shape_text(b, sizeof b, net));
-        memcpy(v->plan[i].extent, about.shape.dim, (size_t)v->ndim * sizeof(int64_t));
-        if (is_evaluated(v)) DNN_TRY(dnn_infer_target_check(v->input, i, err));
-    }
-    return 0;
-}
-
-static int count_slabs(struct volumes *v, struct dnn_err *err)
-{
-    for (int64_t i = 0; i < v->count; i++) {
-        struct dnn_window *w;
-
-        DNN_TRY(make_window(v, i, &w, err));
-        v->plan[i].first = v->slabs;
-        v->plan[i].slabs = dnn_window_slabs(w);
-        v->slabs += v->plan[i].slabs;
-        dnn_window_free(w);
-    }
-    return 0;
-}
 
 /* Collective.  "whole": whether the largest sample fits; else tiles are used. */
 static int try_whole(struct volumes *v, struct dnn_err *err)
@@ -158,12 +46,10 @@ static int try_whole(struct volumes *v, struct dnn_err *err)
     struct dnn_stage_cfg cfg = v->stage;
     struct infer_net *net = NULL;
     struct dnn_err why = {0};
-    int64_t largest = 0, fits;
+    int64_t largest = dnn_infer_plan_largest(&v->plan), fits;
 
-    for (int64_t i = 1; i < v->count; i++)
-        if (points(&v->plan[i], v->ndim) > points(&v->plan[largest], v->ndim))
-            largest = i;
-    int rc = dnn_infer_net_open(&cfg, v->plan[largest].extent, 1, v->net, &net, &why);
+    int rc =
+        dnn_infer_net_open(&cfg, v->plan.sample[largest].extent, 1, v->net, &net, &why);
     dnn_infer_net_close(net);
     fits = rc == 0;
     DNN_TRY(dnn_comm_agree(v->session->comm, rc == DNN_ENOMEM ? 0 : rc,
@@ -171,7 +57,7 @@ static int try_whole(struct volumes *v, struct dnn_err *err)
     DNN_TRY(dnn_comm_allreduce(v->session->comm, "memory", &fits, 1, DNN_COMM_I64,
                                DNN_COMM_MIN, err));
     if (fits)
-        memset(v->tile, 0, sizeof v->tile);
+        memset(v->plan.tile, 0, sizeof v->plan.tile);
     else if (dnn_comm_rank(v->session->comm) == 0)
         dnn_log(DNN_WARN, "infer",
                 "the largest sample does not fit as a whole (%s); samples are cut into "
@@ -193,10 +79,10 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     memcpy(out->name, about.name, sizeof about.name);
     memcpy(out->spacing, about.spacing, sizeof out->spacing);
     out->input = about.file;
-    out->units = v->plan[sample].slabs;
+    out->units = v->plan.sample[sample].slabs;
     for (int k = 0; k < v->r.noutputs; k++) {
         out->shape[k] = about.shape;
-        out->shape[k].dim[v->ndim] = v->net->channels[k];
+        out->shape[k].dim[v->plan.ndim] = v->net->channels[k];
     }
     return 0;
 }
@@ -204,13 +90,13 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    int rc = is_evaluated(v)
+    int rc = dnn_infer_plan_evaluated(&v->plan, v->input)
                  ? dnn_infer_result_evaluate(&v->r, v->opts, target,
-                                             v->net->channels[0], v->ndim, err)
+                                             v->net->channels[0], v->plan.ndim, err)
                  : 0;
 
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
-    const struct infer_samples samples = {.count = v->count,
+    const struct infer_samples samples = {.count = v->plan.count,
                                           .number = 1,
                                           .describe = describe,
                                           .arg = v,
@@ -219,7 +105,7 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .dataset = dnn_infer_input_dataset(v->input),
                                           .resume = true};
     DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
-    return dnn_infer_resume_open(&v->r, v->slabs, err);
+    return dnn_infer_resume_open(&v->r, v->plan.slabs, err);
 }
 
 /* For overlays. */
@@ -244,11 +130,11 @@ static int give_input(struct volumes *v, const struct infer_about *about,
             dnn_output_done(v->r.files, sample, s))
             return 0;
     }
-    int rc = dnn_infer_plane_input(&plane, v->input, sample, about->shape.dim[v->ndim],
-                                   &value, err);
+    int rc = dnn_infer_plane_input(&plane, v->input, sample,
+                                   about->shape.dim[v->plan.ndim], &value, err);
     if (rc == 0)
         rc = dnn_output_input(v->r.files, sample, &about->shape,
-                              v->ndim == 3 ? plane.start[0] : -1, value, err);
+                              v->plan.ndim == 3 ? plane.start[0] : -1, value, err);
     dnn_free(value);
     return rc;
 }
@@ -290,13 +176,13 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
     struct infer_net *net = v->net;
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
-    DNN_TRY(make_window(v, sample, &window, err));
+    DNN_TRY(dnn_infer_plan_window(&v->plan, sample, &window, err));
     int rc = keep == NULL ? give_input(v, &about, sample, from, to, window, err) : 0;
-    if (rc == 0 && v->tile[0] == 0) {
+    if (rc == 0 && v->plan.tile[0] == 0) {
         dnn_infer_net_close(v->whole);
         v->whole = NULL;
-        rc = dnn_infer_net_open(&v->stage, v->plan[sample].extent, 1, v->net, &v->whole,
-                                err);
+        rc = dnn_infer_net_open(&v->stage, v->plan.sample[sample].extent, 1, v->net,
+                                &v->whole, err);
         net = v->whole;
     }
     const struct infer_volume volume = {.net = net,
@@ -307,7 +193,7 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .about = &about,
                                         .from = from,
                                         .to = to,
-                                        .unit = v->plan[sample].first,
+                                        .unit = v->plan.sample[sample].first,
                                         .stop = ask,
                                         .tiles = count_tiles,
                                         .arg = v,
@@ -327,15 +213,15 @@ static bool is_missing(const struct volumes *v, int64_t sample, int64_t slab)
 {
     return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab) ||
            (v->r.evaluation != NULL &&
-            !dnn_infer_resume_has(&v->r, v->plan[sample].first + slab));
+            !dnn_infer_resume_has(&v->r, v->plan.sample[sample].first + slab));
 }
 
 static int64_t count_missing(const struct volumes *v)
 {
     int64_t n = 0;
 
-    for (int64_t i = 0; i < v->count; i++)
-        for (int64_t s = 0; s < v->plan[i].slabs; s++)
+    for (int64_t i = 0; i < v->plan.count; i++)
+        for (int64_t s = 0; s < v->plan.sample[i].slabs; s++)
             n += is_missing(v, i, s);
     return n;
 }
@@ -346,8 +232,8 @@ static int64_t next_slabs(struct cursor *c, int64_t n, int64_t *sample, int64_t 
     const struct volumes *v = c->v;
     int64_t found = 0;
 
-    for (; c->sample < v->count && found < n; c->sample++, c->slab = 0) {
-        for (; c->slab < v->plan[c->sample].slabs && found < n; c->slab++) {
+    for (; c->sample < v->plan.count && found < n; c->sample++, c->slab = 0) {
+        for (; c->slab < v->plan.sample[c->sample].slabs && found < n; c->slab++) {
             if (is_missing(v, c->sample, c->slab)) {
                 if (found++ == 0) *from = c->slab;
             } else if (found > 0)
@@ -364,9 +250,8 @@ struct share {
     int64_t first, n;
 };
 
-static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
+static int run_share(struct volumes *v, const struct share *mine, struct dnn_err *err)
 {
-    const struct share *mine = arg;
     struct cursor c = {.v = v};
     int64_t sample = 0, from = 0;
 
@@ -381,18 +266,12 @@ static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
     return 0;
 }
 
-static int64_t tiles_of_rank(const struct volumes *v, int64_t slabs)
+static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
 {
-    struct dnn_window *w;
-    int64_t tiles = 0, all = 0;
+    int rc = run_share(v, arg, err);
 
-    for (int64_t i = 0; i < v->count; i++) {
-        if (make_window(v, i, &w, NULL) < 0) return 0;
-        tiles += dnn_window_tiles(w);
-        all += v->plan[i].slabs;
-        dnn_window_free(w);
-    }
-    return all == 0 ? 0 : (int64_t)((double)tiles * (double)slabs / (double)all);
+    if (rc == 0 || rc == DNN_ESTOP) DNN_TRY(dnn_infer_resume_save(&v->r, true, err));
+    return rc;
 }
 
 /* Collective.  All ranks work, and stop together. */
@@ -410,7 +289,6 @@ static int run_together(struct volumes *v,
         stopped = true;
         rc = 0;
     }
-    if (rc == 0) rc = dnn_infer_resume_save(&v->r, true, err);
     v->failed = rc;
     v->others_work = !stopped;
     while (v->others_work && v->lost.code == 0 && !stopped)
@@ -438,9 +316,10 @@ static int run_all(struct volumes *v, struct dnn_err *err)
     struct share mine = {.first = missing * rank / size};
 
     mine.n = missing * (rank + 1) / size - mine.first;
+    int64_t tiles =
+        (int64_t)((double)v->plan.tiles * (double)mine.n / (double)v->plan.slabs);
     if (rank == 0 && v->opts->progress)
-        v->progress = dnn_progress_start("infer", "inference", tiles_of_rank(v, mine.n),
-                                         "tiles", NULL);
+        v->progress = dnn_progress_start("infer", "inference", tiles, "tiles", NULL);
     return run_together(v, run_mine, &mine, err);
 }
 
@@ -457,9 +336,9 @@ static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
     int64_t from = -1, to = 0;
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
-    DNN_TRY(make_window(v, sample, &window, err));
+    DNN_TRY(dnn_infer_plan_window(&v->plan, sample, &window, err));
     dnn_infer_plane_of(&about, &plane);
-    for (int64_t s = 0; s < v->plan[sample].slabs; s++) {
+    for (int64_t s = 0; s < v->plan.sample[sample].slabs; s++) {
         int64_t first, n;
 
         dnn_window_slab(window, s, &first, &n);
@@ -492,34 +371,17 @@ static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
 {
     struct volumes *v = arg;
 
-    return v->ndim < 2 ? 0 : run_together(v, draw_mine, worst, err);
+    return v->plan.ndim < 2 ? 0 : run_together(v, draw_mine, worst, err);
 }
 
 /* ---- the run ---- */
-
-/* The most memory that sums of tiles need, of any sample. */
-static size_t sums_bytes(const struct volumes *v)
-{
-    size_t most = 0;
-
-    for (int64_t i = 0; i < v->count; i++) {
-        struct dnn_window *w;
-        size_t bytes = 0;
-
-        if (make_window(v, i, &w, NULL) < 0) return 0;
-        for (int k = 0; k < v->r.noutputs; k++)
-            bytes += dnn_blend_estimate(w, v->net->channels[k], v->r.bounded[k]);
-        dnn_window_free(w);
-        if (bytes > most) most = bytes;
-    }
-    return most;
-}
 
 static void log_header(const struct volumes *v)
 {
     const struct dnn_config *config = v->config;
     const struct dnn_shape tile = {
-        .ndim = v->ndim, .dim = {v->tile[0], v->tile[1], v->tile[2]}
+        .ndim = v->plan.ndim,
+        .dim = {v->plan.tile[0], v->plan.tile[1], v->plan.tile[2]}
     };
     char text[DNN_SHAPE_TEXT], a[32], b[32];
 
@@ -527,12 +389,13 @@ static void log_header(const struct volumes *v)
     dnn_session_report(v->session);
     dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64, config->net.graph->name,
             config->net.graph->params);
-    dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", %s%s", v->count,
-            v->tile[0] == 0 ? "as a whole" : "in tiles of ",
-            v->tile[0] == 0 ? "" : dnn_shape_text(text, sizeof text, &tile));
+    dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", %s%s", v->plan.count,
+            v->plan.tile[0] == 0 ? "as a whole" : "in tiles of ",
+            v->plan.tile[0] == 0 ? "" : dnn_shape_text(text, sizeof text, &tile));
     dnn_log(DNN_INFO, "infer", "memory per rank: network %s, sums of tiles at most %s",
             dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(v->net->model).all),
-            dnn_text_bytes(b, sizeof b, (double)sums_bytes(v)));
+            dnn_text_bytes(b, sizeof b,
+                           (double)dnn_infer_plan_sums(&v->plan, &v->r, v->net)));
     dnn_log(DNN_INFO, "infer", "run directory: %s", dnn_config_dir(config));
 }
 
@@ -542,25 +405,25 @@ static int run(struct volumes *v, struct dnn_err *err)
     double began = dnn_clock_now();
     const int64_t *own = &graph->node[graph->input[0]].out.dim[1];
     bool whole = v->config->infer->tiles == DNN_TILES_WHOLE;
-    int rc = set_tile(v, err);
+    int rc = dnn_infer_plan_open(&v->plan, v->config, err);
 
     if (rc == 0) rc = dnn_infer_input_open(v->config, &v->input, err);
-    if (rc == 0) rc = read_extents(v, err);
+    if (rc == 0) rc = dnn_infer_plan_read(&v->plan, v->input, err);
     if (rc == 0)
         rc =
-            dnn_infer_net_open(&v->stage, whole ? own : v->tile,
+            dnn_infer_net_open(&v->stage, whole ? own : v->plan.tile,
                                whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     DNN_TRY(dnn_infer_load(v->config, v->session, v->net->model, err));
     if (whole) DNN_TRY(try_whole(v, err));
-    rc = count_slabs(v, err);
+    rc = dnn_infer_plan_slabs(&v->plan, err);
     if (rc == 0)
         rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     log_header(v);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
-    const struct infer_found found = {.samples = v->count,
+    const struct infer_found found = {.samples = v->plan.count,
                                       .seconds = dnn_clock_now() - began,
                                       .loss = NAN,
                                       .draw = draw_worst,
@@ -586,77 +449,6 @@ int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *sessi
     dnn_infer_net_close(v.whole);
     dnn_infer_net_close(v.net);
     dnn_infer_input_close(v.input);
-    dnn_free(v.plan);
-    return rc;
-}
-
-/* ---- explain ---- */
-
-static int64_t count_tiles_of_all(const struct volumes *v, int64_t *slabs)
-{
-    struct dnn_window *w;
-    int64_t tiles = 0;
-
-    *slabs = 0;
-    for (int64_t i = 0; i < v->count; i++) {
-        if (make_window(v, i, &w, NULL) < 0) continue;
-        tiles += dnn_window_tiles(w);
-        *slabs += v->plan[i].slabs;
-        dnn_window_free(w);
-    }
-    return tiles;
-}
-
-static int explain(struct volumes *v, int ranks, FILE *where, struct dnn_err *err)
-{
-    const struct dnn_config_infer *how = v->config->infer;
-    struct dnn_shape tile = {0};
-    char text[DNN_SHAPE_TEXT], a[32], b[32];
-    int64_t slabs;
-
-    DNN_TRY(set_tile(v, err));
-    DNN_TRY(dnn_infer_input_open(v->config, &v->input, err));
-    DNN_TRY(read_extents(v, err));
-    DNN_TRY(dnn_infer_net_open(&v->stage, v->tile, how->batch, NULL, &v->net, err));
-    DNN_TRY(count_slabs(v, err));
-    DNN_TRY(dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err));
-    tile.ndim = v->ndim;
-    memcpy(tile.dim, v->tile, (size_t)v->ndim * sizeof *v->tile);
-    int64_t tiles = count_tiles_of_all(v, &slabs);
-    fprintf(where,
-            "%d rank%s, %s%s\n%" PRId64 " samples in %" PRId64 " tiles of %s; %" PRId64
-            " slabs, of which each rank computes about %.1f\n"
-            "memory per rank: network %s, sums of tiles at most %s\n\n",
-            ranks, ranks == 1 ? "" : "s", v->net->model->backend.name,
-            v->config->deterministic ? ", deterministic" : "", v->count, tiles,
-            dnn_shape_text(text, sizeof text, &tile), slabs,
-            (double)slabs / (double)ranks,
-            dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(v->net->model).all),
-            dnn_text_bytes(b, sizeof b, (double)sums_bytes(v)));
-    dnn_model_print_steps(v->net->model, where);
-    dnn_model_print_memory(v->net->model, where);
-    return 0;
-}
-
-int dnn_infer_volumes_explain(const struct dnn_config *config,
-                              struct dnn_session *session,
-                              const struct dnn_infer_opts *opts, int ranks, FILE *where,
-                              struct dnn_err *err)
-{
-    struct volumes v = {
-        .config = config,
-        .session = session,
-        .opts = opts,
-        .stage = {.config = config,
-                  .session = session,
-                  .backend = opts->backend,
-                  .kernels = opts->kernels,
-                  .dry_run = true}
-    };
-    int rc = explain(&v, ranks, where, err);
-
-    dnn_infer_net_close(v.net);
-    dnn_infer_input_close(v.input);
-    dnn_free(v.plan);
+    dnn_infer_plan_close(&v.plan);
     return rc;
 }

@@ -94,6 +94,38 @@ int dnn_infer_plane_draw(const struct infer_plane *plane, struct infer_input *in
                          const struct infer_about *about, struct infer_worst *worst,
                          int i, struct dnn_err *err);
 
+/* ---- plan.c: which tiles and slabs the samples have.  Local. ---- */
+
+struct infer_sample_plan {
+    int64_t extent[DNN_WINDOW_DIMS];
+    int64_t slabs, first; /* number, and that of the first among all samples */
+};
+struct infer_plan {
+    const struct dnn_config *config;
+    int ndim;                         /* spatial axes                               */
+    int64_t tile[DNN_WINDOW_DIMS];    /* 0: the extents of the sample               */
+    int64_t count, slabs, tiles;      /* of samples; of all of them                 */
+    struct infer_sample_plan *sample; /* owned                                      */
+};
+/* Check the settings; find the extents of a tile.  config must outlive it.  The caller
+ * owns the content: dnn_infer_plan_close(), also on failure. */
+int dnn_infer_plan_open(struct infer_plan *p, const struct dnn_config *config,
+                        struct dnn_err *err);
+void dnn_infer_plan_close(struct infer_plan *p);
+/* Find the extents of each sample; then, when the tile is final, the slabs. */
+int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
+                        struct dnn_err *err);
+int dnn_infer_plan_slabs(struct infer_plan *p, struct dnn_err *err);
+bool dnn_infer_plan_evaluated(const struct infer_plan *p,
+                              const struct infer_input *input);
+int64_t dnn_infer_plan_largest(const struct infer_plan *p); /* sample */
+/* The tiles of a sample.  The caller owns *out: dnn_window_free(). */
+int dnn_infer_plan_window(const struct infer_plan *p, int64_t sample,
+                          struct dnn_window **out, struct dnn_err *err);
+/* The most memory that sums of tiles need, of any sample. */
+size_t dnn_infer_plan_sums(const struct infer_plan *p, const struct infer_result *r,
+                           const struct infer_net *net);
+
 /* ---- row.c: slabs of one sample.  Local. ---- */
 
 struct infer_volume {
