@@ -52,10 +52,10 @@ struct infer_samples {
     int (*describe)(void *arg, int64_t sample, struct dnn_output_sample *out,
                     struct dnn_err *err);
     void *arg;
-    const char *from; /* path of the inputs, or NULL */
+    const char *from;                /* path of the inputs, or NULL */
     const struct dnn_source *source; /* of files; or NULL                            */
-    bool resume;      /* continue an interrupted run                                 */
-    bool classifier;  /* outputs have no spatial axes                                */
+    bool resume;     /* continue an interrupted run                                 */
+    bool classifier; /* outputs have no spatial axes                                */
 };
 
 /* Local.  Find names and activations of the outputs of a model, which has its
