@@ -61,7 +61,8 @@ def pets_network():
     functional(
         "network_xception2D.json", [160, 160, 3], conv(2, "c1", 8, strides=[2, 2]),
         norm("n1", [3]), relu("r1"), layer("SeparableConv2D", "s1", filters=12, **separable),
-        norm("n2", [3]), layer("MaxPooling2D", "p1", pool_size=[3, 3], strides=[2, 2], padding="same"),
+        norm("n2", [3]),
+        layer("MaxPooling2D", "p1", pool_size=[3, 3], strides=[2, 2], padding="same"),
         (conv(2, "res", 12, 1, strides=[2, 2]), ["r1"]), (layer("Add", "add"), ["p1", "res"]),
         relu("r2"), layer("Conv2DTranspose", "t1", filters=8, **separable), norm("n3", [3]),
         layer("UpSampling2D", "u1", size=[2, 2]), layer("UpSampling2D", "u2", size=[2, 2]),
@@ -124,7 +125,8 @@ def pixels(path, extents, scale=1.0):
 def trained(config, epoch):
     """Train; the network as Keras opens it.  Only the checkpoint of the last epoch is kept."""
     write("config_train.json", {"neural_network": {
-        **config, "num_epochs": epoch, "checkpoints": {**config["checkpoints"], "interval": epoch}}})
+        **config, "num_epochs": epoch,
+        "checkpoints": {**config["checkpoints"], "interval": epoch}}})
     run("dnn-train", "-q", "--kernels", "heuristic", "--config=config_train.json")
     model = keras.models.load_model("run-config_train/model.keras")
     return lambda x: keras.ops.convert_to_numpy(

@@ -1,5 +1,5 @@
 #!/bin/bash
-# infer_rmldnn.t - rmldnn's tutorials: dnn-infer with their inference configurations against Keras 3.
+# infer_rmldnn.t - dnn-infer with the inference configurations of rmldnn's tutorials against Keras.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
