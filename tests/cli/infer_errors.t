@@ -139,6 +139,15 @@ misfit 7x6x1 6x6x1 cls/model.dnn wide.npz --output out
 misfit 12x9x10x1 6x6x1 cls/model.dnn large --output out
 refused 4 '0.npy: the input has shape 12x9x10x3, but the network expects .x8x8x8x1 .*' \
     --config=run.json --set data.test_input_path=rgb --set inference.tiles=true
+# slices STATUS MESSAGE SIZES: of slices of the volumes
+slices() {
+    refused "$1" "$2" --config=run.json --set data.slicers="[{\"sizes\": $3}]"
+}
+slices 4 "input 'input' of the data has shape 4x4x4x1, but the network expects .x8x8x8x1 .*" '[4, 4, 4]'
+slices 4 "input 'input' of the data has shape 8x8x1, but the network expects .x8x8x8x1 .*" '[1, 8, 8]'
+slices 4 'data.slicers: input of the data is 12x9x10x1, which has 3 spatial axes, but there are 2 sizes' '[8, 8]'
+slices 4 '1.npy: input is 8x8x8x1, but slices are cut from volumes of 12x9x10' '[8, 8, 8]'
+slices '[34]' 'data.slicers\[0\]: slices: sizes\[0\] is 100; it must be 1 to 12, the size of the volume' '[100, 8, 8]'
 refused 4 'deep/0.npy: sample shape 9x10x3x4x5: an image or mask must have 1 to 3 spatial axes and one channel axis' \
     net/model.dnn deep --output out
 refused 4 'rgb.bp: there is no split "test"; .*"?all"?' net/model.dnn rgb.bp --output out
