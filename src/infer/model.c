@@ -201,8 +201,10 @@ static void add_inputs(struct changes *c, const char *input, const char *target,
                        const struct dnn_package_info *info)
 {
     const struct dnn_package_input *net = info->inputs.objects;
-    struct dnn_import how = {.input = {.path = input, .kind = -1},
-                             .target = {.kind = -1}};
+    struct dnn_import how = {
+        .input = {.path = input, .kind = -1},
+          .target = {.kind = -1}
+    };
     struct dnn_buf json = {0};
 
     if (info->inputs.count == 1) find_layout(input, net, &how);

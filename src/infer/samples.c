@@ -180,7 +180,8 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
 
     if (now - b->last > b->longest) b->longest = now - b->last;
     b->last = now;
-    if (b->progress != NULL) dnn_progress_at(b->progress, samples_of(b, done) - b->before);
+    if (b->progress != NULL)
+        dnn_progress_at(b->progress, samples_of(b, done) - b->before);
     if (b->slices == NULL) return 0;
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
 }
@@ -253,9 +254,8 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
     DNN_TRY(first_batch(b, &from, err));
     b->before = samples_of(b, from);
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
-        b->progress =
-            dnn_progress_start("infer", "inference", samples - b->before, "samples",
-                               NULL);
+        b->progress = dnn_progress_start("infer", "inference", samples - b->before,
+                                         "samples", NULL);
     b->last = dnn_clock_now();
     int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);

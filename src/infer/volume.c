@@ -615,14 +615,13 @@ static int explain(struct volumes *v, int ranks, FILE *where, struct dnn_err *er
     DNN_TRY(read_extents(v, err));
     DNN_TRY(dnn_infer_net_open(&v->stage, v->tile, how->batch, NULL, &v->net, err));
     DNN_TRY(count_slabs(v, err));
-    DNN_TRY(
-        dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err));
+    DNN_TRY(dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err));
     tile.ndim = v->ndim;
     memcpy(tile.dim, v->tile, (size_t)v->ndim * sizeof *v->tile);
     int64_t tiles = count_tiles_of_all(v, &slabs);
     fprintf(where,
-            "%d rank%s, %s%s\n%" PRId64 " samples in %" PRId64
-            " tiles of %s; %" PRId64 " slabs, of which each rank computes about %.1f\n"
+            "%d rank%s, %s%s\n%" PRId64 " samples in %" PRId64 " tiles of %s; %" PRId64
+            " slabs, of which each rank computes about %.1f\n"
             "memory per rank: network %s, sums of tiles at most %s\n\n",
             ranks, ranks == 1 ? "" : "s", v->net->model->backend.name,
             v->config->deterministic ? ", deterministic" : "", v->count, tiles,
