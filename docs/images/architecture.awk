@@ -31,7 +31,7 @@ BEGIN {
     edge_colour["data"] = "#3567a8"; edge_colour["meet"] = "#b36b00"; edge_colour["compute"] = "#2f7d32"; edge_colour["base"] = "#666666"
     colour = "#666666"
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\">\n",
-        px(8) + 12, py(7.25) + 6, px(8) + 12, py(7.25) + 6
+        px(8) + 12, py(9.6) + 6, px(8) + 12, py(9.6) + 6
     print "<!-- made from docs/images/architecture.txt by architecture.awk: make figures"
     print "     SPDX-License-Identifier: Apache-2.0 -->"
     print "<style>text{font-family:Helvetica,Arial,sans-serif;font-size:10.5px;fill:#222;text-anchor:middle}"

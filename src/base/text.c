@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -36,6 +37,18 @@ void dnn_buf_add(struct dnn_buf *buf, const char *fmt, ...)
     vsnprintf(buf->text + buf->len, (size_t)len + 1, fmt, ap);
     va_end(ap);
     buf->len += (size_t)len;
+}
+
+void dnn_buf_csv(struct dnn_buf *buf, const char *field)
+{
+    if (field[strcspn(field, ",\"\r\n")] == '\0') {
+        dnn_buf_add(buf, "%s", field);
+        return;
+    }
+    dnn_buf_add(buf, "\"");
+    for (; *field != '\0'; field++)
+        dnn_buf_add(buf, *field == '"' ? "\"\"" : "%c", *field);
+    dnn_buf_add(buf, "\"");
 }
 
 void dnn_buf_free(struct dnn_buf *buf)
@@ -168,6 +181,19 @@ const char *dnn_text_number(char out[DNN_TEXT_NUMBER], double value)
         snprintf(out, DNN_TEXT_NUMBER, "%.*g", digits, value);
         if (!(strtod(out, NULL) != value)) break;
     }
+    return out;
+}
+
+const char *dnn_text_count(char out[DNN_TEXT_COUNT], int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRId64, n), at = 0;
+
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0) out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
     return out;
 }
 

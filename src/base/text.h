@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* A growing string.  Initialize with {0}; text is NULL until something is added. */
 struct dnn_buf {
@@ -19,6 +20,8 @@ struct dnn_buf {
 
 void dnn_buf_add(struct dnn_buf *buf, const char *fmt, ...) DNN_PRINTF(2, 3);
 void dnn_buf_bytes(struct dnn_buf *buf, const void *bytes, size_t len);
+/* Add a field of a CSV file, in quotes if it needs them. */
+void dnn_buf_csv(struct dnn_buf *buf, const char *field);
 void dnn_buf_free(struct dnn_buf *buf);
 
 /* The most similar word of a NULL-terminated list, ignoring case; NULL if none is
@@ -41,6 +44,10 @@ bool dnn_text_size(const char *text, unsigned long long *out);
 /* The shortest text that gives the same number when it is read; out is returned. */
 enum { DNN_TEXT_NUMBER = 32 };
 const char *dnn_text_number(char out[DNN_TEXT_NUMBER], double value);
+
+enum { DNN_TEXT_COUNT = 32 };
+/* Format "25,636,712" into out, which is returned. */
+const char *dnn_text_count(char out[DNN_TEXT_COUNT], int64_t n);
 
 /* Format "3.1 GiB" or "2 m 05 s" into out, which is returned. */
 const char *dnn_text_bytes(char *out, size_t size, double bytes);

@@ -7,7 +7,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "data/dataset.h"
+#include "import/npy_write.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -60,33 +62,21 @@ static void fill_sample(const struct making *m, int64_t i, void *input, void *ta
 
 /* ---- NumPy's files ---- */
 
-/* Write the header: a dictionary, padded so that the data begin at a multiple of 64
- * bytes. */
 static int open_npy(struct making *m, int k, const char *split, int64_t count,
                     struct dnn_err *err)
 {
-    const struct dnn_shape *shape = &m->col[k].shape;
-    enum dnn_dtype type = m->col[k].type;
+    const struct dnn_shape *one = &m->col[k].shape;
+    struct dnn_shape shape = {.ndim = one->ndim + 1, .dim = {count}};
     char *path = dnn_format("%s/%s_%c.npy", m->data->npy, split, "xy"[k]);
-    char head[128], extents[64];
-    int n = snprintf(extents, sizeof extents, "%" PRId64 ", ", count);
+    struct dnn_buf head = {0};
     int rc = dnn_file_open(path, &m->npy[k], err);
 
+    memcpy(shape.dim + 1, one->dim, (size_t)one->ndim * sizeof one->dim[0]);
+    dnn_npy_make(m->col[k].type, &shape, &head);
+    if (rc == 0) rc = dnn_file_add(m->npy[k], head.text, head.len, err);
+    dnn_buf_free(&head);
     dnn_free(path);
-    for (int i = 0; i < shape->ndim && n < 48; i++)
-        n += snprintf(extents + n, sizeof extents - (size_t)n, "%" PRId64 ", ",
-                      shape->dim[i]);
-    memset(head, ' ', sizeof head);
-    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-    n = snprintf(head + 10, 117,
-                 "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }",
-                 type == DNN_F32   ? "<f4"
-                 : type == DNN_I32 ? "<i4"
-                                   : "|u1",
-                 extents);
-    head[10 + n] = ' ';
-    head[127] = '\n';
-    return rc < 0 ? rc : dnn_file_add(m->npy[k], head, sizeof head, err);
+    return rc;
 }
 
 /* ---- the dataset ---- */

@@ -112,9 +112,6 @@ int dnn_ckpt_compare(const char *path, int nhas, const struct dnn_ckpt_array *ha
 
 /* Write ckpts->job. */
 int dnn_ckpt_write(struct dnn_ckpts *ckpts, struct dnn_err *err);
-/* Remove an incomplete checkpoint.  Its files are truncated first, because a failed
- * writer may still have them open, so that they would occupy disk space. */
-int dnn_ckpt_discard(const char *path, struct dnn_err *err);
 
 /* ---- save.c ---- */
 

@@ -156,25 +156,9 @@ static int try_mkdir(const char *part, struct dnn_err *err)
     return 0;
 }
 
-static int write_part(struct dnn_ckpts *c, const char *part, struct dnn_err *err)
-{
-    struct output out = {.part = part};
-
-    DNN_TRY(dnn_ckpt_discard(part, err));
-    DNN_TRY(try_mkdir(part, err));
-    DNN_TRY(dnn_bp_create(NULL, part, NULL, &out.bp, err));
-    int rc = put_all(c, &out, err);
-    if (rc < 0) {
-        dnn_bp_close(out.bp);
-        return rc;
-    }
-    atomic_fetch_add(&c->progress, 1);
-    rc = dnn_bp_finish(out.bp, err);
-    atomic_fetch_add(&c->progress, 1);
-    return rc;
-}
-
-int dnn_ckpt_discard(const char *path, struct dnn_err *err)
+/* Remove an incomplete checkpoint.  Its files are truncated first, because a failed
+ * writer may still have them open, so that they would occupy disk space. */
+static int discard(const char *path, struct dnn_err *err)
 {
     DIR *dir = opendir(path);
 
@@ -190,6 +174,24 @@ int dnn_ckpt_discard(const char *path, struct dnn_err *err)
     return dnn_file_remove_tree(path, err);
 }
 
+static int write_part(struct dnn_ckpts *c, const char *part, struct dnn_err *err)
+{
+    struct output out = {.part = part};
+
+    DNN_TRY(discard(part, err));
+    DNN_TRY(try_mkdir(part, err));
+    DNN_TRY(dnn_bp_create(NULL, part, NULL, &out.bp, err));
+    int rc = put_all(c, &out, err);
+    if (rc < 0) {
+        dnn_bp_close(out.bp);
+        return rc;
+    }
+    atomic_fetch_add(&c->progress, 1);
+    rc = dnn_bp_finish(out.bp, err);
+    atomic_fetch_add(&c->progress, 1);
+    return rc;
+}
+
 /* Rename part to path; an existing path is replaced.  This is atomic if the file system
  * can exchange names; otherwise it takes two steps, and dnn_ckpt_open() of the next run
  * repairs an interruption between them. */
@@ -200,7 +202,7 @@ static int rename_part(const char *part, const char *path, const char *old,
 
     if (lstat(path, &st) == 0) {
         if (renameat2(AT_FDCWD, part, AT_FDCWD, path, RENAME_EXCHANGE) == 0)
-            return dnn_ckpt_discard(part, err);
+            return discard(part, err);
         if (rename(path, old) < 0)
             return dnn_fail(err, DNN_EIO, "the old one cannot be renamed: %s",
                             strerror(errno));
@@ -296,8 +298,7 @@ int dnn_ckpt_write(struct dnn_ckpts *c, struct dnn_err *err)
     if (rc < 0) {
         double free_before = free_space(c);
 
-        dnn_ckpt_discard(part,
-                         NULL); /* if it fails, the next dnn_ckpt_open() does it */
+        discard(part, NULL); /* if it fails, the next dnn_ckpt_open() does it */
         add_disk_space(c, free_before, &why);
         dnn_fail(err, rc, "%s: %s", path, why.text);
     }

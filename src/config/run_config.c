@@ -277,11 +277,6 @@ int dnn_config_read_text(const char *name, const char *text, size_t len, int n,
     return read_file(file, n, set, out, err);
 }
 
-int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err)
-{
-    return dnn_config_read_set(path, 0, NULL, out, err);
-}
-
 void dnn_config_free(struct dnn_config *config)
 {
     dnn_net_free(&config->net);

@@ -146,7 +146,6 @@ extern const struct dnn_field dnn_config_fields[];
  * see dnn_config_set().  The caller owns *out: dnn_config_free(). */
 int dnn_config_read_set(const char *path, int n, const char *const *set,
                         struct dnn_config *out, struct dnn_err *err);
-int dnn_config_read(const char *path, struct dnn_config *out, struct dnn_err *err);
 /* The same from text; name: a path for messages and relative paths. */
 int dnn_config_read_text(const char *name, const char *text, size_t len, int n,
                          const char *const *set, struct dnn_config *out,

@@ -126,7 +126,7 @@ const struct dnn_field dnn_config_telemetry_fields[] = {
     FLAG("csv", AT(csv), "true", "write metrics.csv"),
     FLAG("jsonl", AT(jsonl), "false", "write metrics.jsonl, one JSON object per line"),
     FLAG("tensorboard", AT(tensorboard), "false", "write event files for TensorBoard"),
-    FLAG("report", AT(report), "true", "write report.html at the end"),
+    FLAG("report", AT(report), "true", "write report.html, or test.html of an evaluation"),
     REAL("interval", AT(interval), "10", 0, 1e6,
          "seconds between progress lines if the output is not a terminal"),
     INT("steps", AT(steps), "0", 0, 1e15,

@@ -277,14 +277,35 @@ static void log_match(const struct dnn_weights_match *match)
     fclose(to);
     for (char *l = strtok_r(text, "\n", &state); l != NULL;
          l = strtok_r(NULL, "\n", &state))
-        dnn_log(level, "train", "%s", l);
+        dnn_log(level, "weights", "%s", l);
     free(text);
 }
 
-static int load_matched(struct dnn_model *model, const struct weight_file *file,
-                        const struct dnn_weights_match *match, struct dnn_err *err)
+/* Fail unless each weight of the network is in the file with its shape. */
+static int check_complete(const struct dnn_model *model,
+                          const struct dnn_weights_match *match, struct dnn_err *err)
 {
-    log_match(match);
+    if (match->nrefused > 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%.300s; %d of %d weights differ like this: the network must "
+                        "be the one that was trained",
+                        match->refused[0], match->nrefused, match->wanted);
+    if (match->nmissing > 0)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: has %d of the %d weights of network '%.80s'; the first "
+                        "that is missing is %.200s: the network must be the one that "
+                        "was trained",
+                        match->path, match->filled, match->wanted, model->graph->name,
+                        match->missing[0]);
+    return 0;
+}
+
+static int load_matched(struct dnn_model *model, const struct weight_file *file,
+                        const struct dnn_weights_match *match, bool complete,
+                        struct dnn_err *err)
+{
+    if (complete && match->filled > 0) DNN_TRY(check_complete(model, match, err));
+    if (match->filled > 0 || !complete) log_match(match);
     if (match->filled > 0) return fill(model, file, match, err);
     if (match->nrefused > 0)
         return dnn_fail(
@@ -301,19 +322,21 @@ static int load_matched(struct dnn_model *model, const struct weight_file *file,
         match->nmissing > 0 ? match->missing[0] : "none");
 }
 
-static int load_ckpt(struct dnn_model *model, const char *path, struct dnn_err *err)
+static int load_ckpt(struct dnn_model *model, const char *path, bool complete,
+                     struct dnn_err *err)
 {
     struct weight_file file = {0};
 
     DNN_TRY(dnn_ckpt_file_open(path, &file.ckpt, err));
     struct dnn_weights_match *match = match_ckpt(path, file.ckpt, model->prog);
-    int rc = load_matched(model, &file, match, err);
+    int rc = load_matched(model, &file, match, complete, err);
     dnn_weights_match_free(match);
     dnn_ckpt_file_close(file.ckpt);
     return rc;
 }
 
-static int load_keras(struct dnn_model *model, const char *path, struct dnn_err *err)
+static int load_keras(struct dnn_model *model, const char *path, bool complete,
+                      struct dnn_err *err)
 {
     const struct dnn_graph *g = model->graph;
     const struct dnn_weights_order order = {g->nlayers, g->layer_name, g->layer_class,
@@ -323,7 +346,7 @@ static int load_keras(struct dnn_model *model, const char *path, struct dnn_err 
 
     DNN_TRY(dnn_package_open_weights(path, &file.keras, err));
     int rc = dnn_weights_match(file.keras, model->prog, &order, &match, err);
-    if (rc == 0) rc = load_matched(model, &file, match, err);
+    if (rc == 0) rc = load_matched(model, &file, match, complete, err);
     dnn_weights_match_free(match);
     dnn_weights_close(file.keras);
     return rc;
@@ -346,7 +369,7 @@ static int broadcast(struct dnn_model *model, struct dnn_comm *comm,
 }
 
 int dnn_load_weights(struct dnn_model *model, struct dnn_comm *comm, const char *path,
-                     struct dnn_err *err)
+                     bool complete, struct dnn_err *err)
 {
     int rc = 0;
 
@@ -356,7 +379,8 @@ int dnn_load_weights(struct dnn_model *model, struct dnn_comm *comm, const char 
 
         rc = find(path, &file, &ckpt, err);
         if (rc == 0)
-            rc = ckpt ? load_ckpt(model, file, err) : load_keras(model, file, err);
+            rc = ckpt ? load_ckpt(model, file, complete, err)
+                      : load_keras(model, file, complete, err);
         dnn_free(file);
     }
     DNN_TRY(dnn_comm_agree(comm, rc, err));

@@ -14,9 +14,10 @@
  * checkpoints (the newest; with /best or /1234 appended that one), a model file
  * (model.dnn), or a Keras file (.weights.h5, .h5, .keras).  If a checkpoint contains
  * the EMA of the weights, the EMA is loaded.  Missing weights and different shapes are
- * not an error, unless no weight matches.  Rank 0 reads and broadcasts. */
+ * an error if complete is set (inference), or if no weight matches.  Rank 0 reads and
+ * broadcasts. */
 int dnn_load_weights(struct dnn_model *model, struct dnn_comm *comm, const char *path,
-                     struct dnn_err *err);
+                     bool complete, struct dnn_err *err);
 
 /* Local.  Returns path; but if it is the name of an rmldnn checkpoint
  * (DIR/model_checkpoint_20.pt) that does not exist, the path of our checkpoint of this

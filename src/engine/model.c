@@ -390,15 +390,3 @@ int dnn_model_run(struct dnn_model *model, double rate, double *seconds,
         return dnn_exec_run(model->exec, 0, model->prog->nops, now, err);
     return dnn_exec_profile(model->exec, 0, model->prog->nops, now, seconds, err);
 }
-
-int dnn_model_loss(struct dnn_model *model, double *out, struct dnn_err *err)
-{
-    double sum = 0, one;
-
-    for (int i = 0; i < model->nlosses; i++) {
-        DNN_TRY(dnn_exec_get(model->exec, model->loss[i], &one, err));
-        sum += one;
-    }
-    *out = sum;
-    return 0;
-}

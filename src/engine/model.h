@@ -138,7 +138,4 @@ int dnn_model_fill(struct dnn_model *model, uint64_t seed, struct dnn_err *err);
 int dnn_model_run(struct dnn_model *model, double rate, double *seconds,
                   struct dnn_err *err);
 
-/* Local.  The loss of the last step, with penalties. */
-int dnn_model_loss(struct dnn_model *model, double *out, struct dnn_err *err);
-
 #endif

@@ -16,63 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- rows as bytes ---- */
-
-/* Followed by counts, values, sums if there are any, and the name. */
-struct head {
-    int64_t sample, full[3], points, name;
-    double spacing[3];
-    int64_t sums;
-};
-
-static void pack(const struct dnn_evaluation *e, struct dnn_buf *out)
-{
-    for (size_t i = 0; i < e->nrows; i++) {
-        const struct evaluate_row *row = &e->row[i];
-        struct head head = {.sample = row->sample,
-                            .points = row->points,
-                            .name = (int64_t)strlen(row->name),
-                            .sums = row->sum == NULL ? 0 : e->nsum};
-
-        memcpy(head.full, row->full, sizeof head.full);
-        memcpy(head.spacing, row->spacing, sizeof head.spacing);
-        dnn_buf_bytes(out, &head, sizeof head);
-        dnn_buf_bytes(out, row->count, (size_t)e->ncount * sizeof *row->count);
-        dnn_buf_bytes(out, row->value, (size_t)e->nvalue * sizeof *row->value);
-        if (head.sums > 0)
-            dnn_buf_bytes(out, row->sum, (size_t)head.sums * sizeof *row->sum);
-        dnn_buf_bytes(out, row->name, (size_t)head.name);
-    }
-}
-
-static const char *take(const char **at, void *out, size_t bytes)
-{
-    const char *from = *at;
-
-    if (bytes > 0) memcpy(out, from, bytes);
-    *at += bytes;
-    return from;
-}
-
-static void unpack(struct dnn_evaluation *e, const char *at, const char *end)
-{
-    while (at < end) {
-        struct head head;
-
-        take(&at, &head, sizeof head);
-        struct evaluate_row *row = dnn_evaluate_row(e, head.sample, "", head.sums > 0);
-        memcpy(row->full, head.full, sizeof row->full);
-        memcpy(row->spacing, head.spacing, sizeof row->spacing);
-        row->points = head.points;
-        take(&at, row->count, (size_t)e->ncount * sizeof *row->count);
-        take(&at, row->value, (size_t)e->nvalue * sizeof *row->value);
-        take(&at, row->sum, (size_t)head.sums * sizeof *row->sum);
-        char *name = dnn_arena_alloc(e->arena, (size_t)head.name + 1);
-        take(&at, name, (size_t)head.name);
-        row->name = name;
-    }
-}
-
 /* ---- merging ---- */
 
 static int by_sample(const void *a, const void *b)
@@ -82,9 +25,8 @@ static int by_sample(const void *a, const void *b)
     return x->sample < y->sample ? -1 : x->sample > y->sample;
 }
 
-/* Add another row of the same sample. */
-static int merge(const struct dnn_evaluation *e, struct evaluate_row *row,
-                 struct evaluate_row *other, struct dnn_err *err)
+int dnn_evaluate_merge(const struct dnn_evaluation *e, struct evaluate_row *row,
+                       struct evaluate_row *other, struct dnn_err *err)
 {
     if (row->name[0] == '\0') row->name = other->name;
     row->points += other->points;
@@ -100,7 +42,6 @@ static int merge(const struct dnn_evaluation *e, struct evaluate_row *row,
         row->value[k] = fmax(row->value[k], other->value[k]); /* or the only one */
     for (int64_t k = 0; k < e->nsum && other->sum != NULL; k++)
         dnn_evaluate_sum_merge(&row->sum[k], &other->sum[k]);
-    dnn_evaluate_row_shrink(other);
     return 0;
 }
 
@@ -113,7 +54,8 @@ static int merge_rows(struct dnn_evaluation *e, struct dnn_err *err)
     if (e->nrows > 0) qsort(e->row, e->nrows, sizeof *e->row, by_sample);
     for (size_t i = 0; i < e->nrows && rc == 0; i++) {
         if (n > 0 && e->row[n - 1].sample == e->row[i].sample) {
-            rc = merge(e, &e->row[n - 1], &e->row[i], err);
+            rc = dnn_evaluate_merge(e, &e->row[n - 1], &e->row[i], err);
+            dnn_evaluate_row_shrink(&e->row[i]);
             continue;
         }
         struct evaluate_row row = e->row[i];
@@ -129,7 +71,8 @@ static int merge_rows(struct dnn_evaluation *e, struct dnn_err *err)
                           " of its %" PRId64 " points were evaluated",
                           row->name, row->sample, row->points,
                           dnn_evaluate_points(row->full));
-        if (rc == 0 && row->sum != NULL) e->kind->complete(e, row);
+        if (rc == 0 && row->sum != NULL && e->kind->complete != NULL)
+            e->kind->complete(e, row);
         if (rc == 0) dnn_evaluate_row_shrink(row);
     }
     if (rc == 0) e->nrows = n;
@@ -144,7 +87,8 @@ static int gather_rows(struct dnn_evaluation *e, struct dnn_comm *comm,
     void *all = NULL;
     size_t bytes = 0;
 
-    pack(e, &mine);
+    for (size_t i = 0; i < e->nrows; i++)
+        dnn_evaluate_pack(e, &e->row[i], &mine);
     for (size_t i = 0; i < e->nrows; i++)
         dnn_evaluate_row_shrink(&e->row[i]);
     e->nrows = e->nopen = 0;
@@ -152,7 +96,8 @@ static int gather_rows(struct dnn_evaluation *e, struct dnn_comm *comm,
                               &bytes, err);
     dnn_buf_free(&mine);
     if (rc < 0) return rc;
-    if (all != NULL) unpack(e, all, (const char *)all + bytes);
+    for (const char *at = all; at != NULL && at < (const char *)all + bytes;)
+        at = dnn_evaluate_unpack(e, at);
     dnn_free(all);
     e->nopen = 0;
     rc = merge_rows(e, err);

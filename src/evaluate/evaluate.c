@@ -135,15 +135,17 @@ static struct evaluate_row *row_of(struct dnn_evaluation *e,
     return row;
 }
 
-static void close_row(struct dnn_evaluation *e, const struct evaluate_row *row)
+void dnn_evaluate_row_complete(struct dnn_evaluation *e, struct evaluate_row *row)
 {
     const size_t index = (size_t)(row - e->row);
 
+    if (e->kind->complete != NULL) e->kind->complete(e, row);
     for (size_t i = 0; i < e->nopen; i++)
         if (e->open[i] == index) {
             e->open[i] = e->open[--e->nopen];
-            return;
+            break;
         }
+    dnn_evaluate_row_shrink(row);
 }
 
 /* ---- checks ---- */
@@ -275,9 +277,7 @@ int dnn_evaluate_add(struct dnn_evaluation *e, const struct dnn_evaluate_part *g
         return dnn_fail(err, DNN_EDATA, "sample \"%s\": its boxes overlap", part.name);
     DNN_TRY(e->kind->add(e, &part, n, row, err));
     if (n == all || row->points < all) return 0;
-    if (e->kind->complete != NULL) e->kind->complete(e, row);
-    close_row(e, row);
-    dnn_evaluate_row_shrink(row);
+    dnn_evaluate_row_complete(e, row);
     return 0;
 }
 

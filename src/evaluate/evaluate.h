@@ -84,6 +84,14 @@ struct dnn_evaluate_part {
  * evaluation can only be closed. */
 int dnn_evaluate_add(struct dnn_evaluation *evaluation,
                      const struct dnn_evaluate_part *part, struct dnn_err *err);
+/* Local, before combining.  Append all that has been added, as bytes. */
+void dnn_evaluate_save(const struct dnn_evaluation *evaluation, struct dnn_buf *out);
+/* Local.  Add what an evaluation with the same settings saved, on any rank; several
+ * states can be loaded.  A sample may have boxes in several of them and more may be
+ * added, but none twice.  After a failure the evaluation can only be closed, except
+ * if the bytes are damaged (DNN_EDATA): then nothing was added. */
+int dnn_evaluate_load(struct dnn_evaluation *evaluation, const void *bytes, size_t len,
+                      struct dnn_err *err);
 /* Collective.  Add up the parts of all ranks and compute what needs whole samples; then
  * all ranks have the results.  A sample that is incomplete or was added twice is an
  * error. */

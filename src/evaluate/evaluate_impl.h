@@ -6,6 +6,7 @@
  * surface.c    surface distances of two class maps;  distance.c: distance transform;
  * boxes.c      class maps of samples that arrive in boxes;
  * combine.c    rows and boxes of all ranks;
+ * state.c      rows and boxes as bytes;
  * results.c    totals, tables and worst samples, and their averages;
  * print.c, write.c: results as text, JSON and CSV.
  *
@@ -114,6 +115,8 @@ struct dnn_evaluation {
 /* A new row at the end; open: it is incomplete. */
 struct evaluate_row *dnn_evaluate_row(struct dnn_evaluation *e, int64_t sample,
                                       const char *name, bool open);
+/* All points of an incomplete row have been added: compute its values. */
+void dnn_evaluate_row_complete(struct dnn_evaluation *e, struct evaluate_row *row);
 /* Release what a row owns of an incomplete sample. */
 void dnn_evaluate_row_shrink(struct evaluate_row *row);
 /* Fail unless n points of a part, of `channels` values each, are finite. */
@@ -162,6 +165,20 @@ int dnn_evaluate_measure(const struct dnn_evaluation *e, struct evaluate_row *ro
 /* Collective.  Bring the boxes of incomplete samples together, and measure them. */
 int dnn_evaluate_exchange(struct dnn_evaluation *e, struct dnn_comm *comm,
                           struct dnn_err *err);
+
+/* ---- combine.c ---- */
+
+/* Add what another row has of the same sample, except boxes. */
+int dnn_evaluate_merge(const struct dnn_evaluation *e, struct evaluate_row *row,
+                       struct evaluate_row *other, struct dnn_err *err);
+
+/* ---- state.c ---- */
+
+/* Add a row with its boxes to bytes; and append a row from bytes: returns where the
+ * next one begins, NULL: no memory. */
+void dnn_evaluate_pack(const struct dnn_evaluation *e, const struct evaluate_row *row,
+                       struct dnn_buf *out);
+const char *dnn_evaluate_unpack(struct dnn_evaluation *e, const char *at);
 
 /* ---- surface.c, distance.c ---- */
 
@@ -212,8 +229,7 @@ double dnn_evaluate_mean(const struct evaluate_mean *mean);
 
 /* ---- write.c ---- */
 
-/* Add a field of a CSV file, after a comma. */
-void dnn_evaluate_csv_text(struct dnn_buf *out, const char *text);
-void dnn_evaluate_csv_number(struct dnn_buf *out, double value); /* NaN: empty */
+/* Add a field of a CSV file, after a comma; NaN: empty. */
+void dnn_evaluate_csv_number(struct dnn_buf *out, double value);
 
 #endif

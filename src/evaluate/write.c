@@ -119,17 +119,10 @@ void dnn_evaluate_json(const struct dnn_evaluation *e, struct dnn_buf *out)
 
 /* ---- CSV ---- */
 
-void dnn_evaluate_csv_text(struct dnn_buf *out, const char *text)
+static void add_text(struct dnn_buf *out, const char *text)
 {
     dnn_buf_add(out, ",");
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        dnn_buf_add(out, "%s", text);
-        return;
-    }
-    dnn_buf_add(out, "\"");
-    for (; *text != '\0'; text++)
-        dnn_buf_add(out, *text == '"' ? "\"\"" : "%c", *text);
-    dnn_buf_add(out, "\"");
+    dnn_buf_csv(out, text);
 }
 
 void dnn_evaluate_csv_number(struct dnn_buf *out, double value)
@@ -146,12 +139,12 @@ static void class_rows(const struct dnn_evaluation *e, struct dnn_buf *out)
     dnn_buf_add(out, "%s,name",
                 e->cfg.task == DNN_EVALUATE_VALUES ? "channel" : "class");
     for (int k = 0; k < r->ncolumns; k++)
-        dnn_evaluate_csv_text(out, r->column[k]);
+        add_text(out, r->column[k]);
     for (int64_t c = 0; c < e->cfg.classes; c++) {
         const char *name = e->cfg.class_name == NULL ? NULL : e->cfg.class_name[c];
 
         dnn_buf_add(out, "\n%" PRId64, c);
-        dnn_evaluate_csv_text(out, name == NULL ? "" : name);
+        add_text(out, name == NULL ? "" : name);
         for (int k = 0; k < r->ncolumns; k++)
             dnn_evaluate_csv_number(out, r->table[c * r->ncolumns + k]);
     }
@@ -164,7 +157,7 @@ static void sample_rows(const struct dnn_evaluation *e, struct dnn_buf *out)
     e->kind->columns(e, out);
     for (size_t i = 0; i < e->nrows; i++) {
         dnn_buf_add(out, "\n%" PRId64, e->row[i].sample);
-        dnn_evaluate_csv_text(out, e->row[i].name);
+        add_text(out, e->row[i].name);
         e->kind->cells(e, &e->row[i], out);
     }
     dnn_buf_add(out, "\n");

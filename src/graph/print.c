@@ -7,22 +7,7 @@
 
 #include "base/text.h"
 
-#include <inttypes.h>
 #include <string.h>
-
-/* 25,636,712 */
-static const char *grouped(char out[32], int64_t n)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof digits, "%" PRId64, n), k = 0;
-
-    for (int i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0) out[k++] = ',';
-        out[k++] = digits[i];
-    }
-    out[k] = '\0';
-    return out;
-}
 
 static int64_t params_of(const struct dnn_graph *g, int i)
 {
@@ -76,15 +61,15 @@ void dnn_graph_print(const struct dnn_graph *graph, FILE *where)
         add_head(&line, node, width);
         dnn_buf_add(&line, "  %-*s  ", (int)shapes,
                     dnn_shape_text(text, sizeof text, &node->out));
-        dnn_buf_add(&line, "%13s", grouped(number, params_of(graph, i)));
+        dnn_buf_add(&line, "%13s", dnn_text_count(number, params_of(graph, i)));
         for (int k = 0; k < node->nin; k++)
             dnn_buf_add(&line, "%s%s", k == 0 ? "  " : ", ",
                         graph->node[node->in[k]].name);
         fprintf(where, "%s\n", line.text);
         dnn_buf_free(&line);
     }
-    fprintf(where, "total params: %s\n", grouped(number, graph->params));
-    fprintf(where, "trainable params: %s\n", grouped(number, graph->trainable));
+    fprintf(where, "total params: %s\n", dnn_text_count(number, graph->params));
+    fprintf(where, "trainable params: %s\n", dnn_text_count(number, graph->trainable));
     fprintf(where, "non-trainable params: %s\n",
-            grouped(number, graph->params - graph->trainable));
+            dnn_text_count(number, graph->params - graph->trainable));
 }

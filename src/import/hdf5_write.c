@@ -1,4 +1,4 @@
-/* hdf5_write.c - write named floating-point arrays to an HDF5 file.
+/* hdf5_write.c - make an HDF5 file of arrays whose values are written later.
  *
  * HDF5 writes a temporary file in the same directory, which is then synced and renamed.
  *
@@ -21,7 +21,7 @@
 
 struct dnn_hdf5_out {
     char *path, *temp, *dir; /* owned: final path, temporary file, their directory */
-    hid_t file, type, groups;
+    hid_t file, groups;
 };
 
 /* ---- failures ---- */
@@ -60,9 +60,8 @@ static void set_paths(struct dnn_hdf5_out *out, const char *path)
 static void close_file(struct dnn_hdf5_out *out)
 {
     if (out->file >= 0) H5Fclose(out->file);
-    if (out->type >= 0) H5Tclose(out->type);
     if (out->groups >= 0) H5Pclose(out->groups);
-    out->file = out->type = out->groups = -1;
+    out->file = out->groups = -1;
 }
 
 static void free_out(struct dnn_hdf5_out *out)
@@ -73,14 +72,12 @@ static void free_out(struct dnn_hdf5_out *out)
     dnn_free(out);
 }
 
-int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
-                    struct dnn_err *err)
+int dnn_hdf5_create(const char *path, struct dnn_hdf5_out **out, struct dnn_err *err)
 {
     struct dnn_hdf5_out *o = dnn_alloc(sizeof *o);
 
     set_paths(o, path);
     dnn_hdf5_lock();
-    o->type = dnn_hdf5_type(type);
     o->groups = H5Pcreate(H5P_LINK_CREATE);
     H5Pset_create_intermediate_group(o->groups, 1);
     hid_t how = H5Pcreate(H5P_FILE_ACCESS);
@@ -102,35 +99,6 @@ int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out *
 }
 
 /* ---- datasets ---- */
-
-/* Whether every link of the path exists. */
-static bool exists(hid_t file, const char *name)
-{
-    char *path = dnn_strdup(name);
-    bool there = true;
-
-    for (char *at = path; there && at != NULL;) {
-        char *slash = strchr(at, '/');
-
-        if (slash != NULL) *slash = '\0';
-        there = H5Lexists(file, path, H5P_DEFAULT) > 0;
-        if (slash != NULL) *slash = '/';
-        at = slash == NULL ? NULL : slash + 1;
-    }
-    dnn_free(path);
-    return there;
-}
-
-static char *unused_name(hid_t file, const char *name)
-{
-    char *now = dnn_strdup(name);
-
-    for (int i = 2; exists(file, now); i++) {
-        dnn_free(now);
-        now = dnn_format("%s~%d", name, i);
-    }
-    return now;
-}
 
 /* An empty dataset, or less than 0. */
 static hid_t make_set(struct dnn_hdf5_out *out, const char *name, hid_t type,
@@ -189,22 +157,6 @@ int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype 
     return rc;
 }
 
-int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
-                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
-{
-    dnn_hdf5_lock();
-    char *as = unused_name(out->file, name);
-    hid_t set = make_set(out, as, out->type, shape, H5P_DEFAULT);
-    int rc = 0;
-    if (set < 0 ||
-        H5Dwrite(set, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) < 0)
-        rc = fail(out, as, err);
-    if (set >= 0 && H5Dclose(set) < 0 && rc == 0) rc = fail(out, as, err);
-    dnn_free(as);
-    dnn_hdf5_unlock();
-    return rc;
-}
-
 /* ---- the end ---- */
 
 static int sync_path(const char *path)
@@ -251,30 +203,19 @@ void dnn_hdf5_abandon(struct dnn_hdf5_out *out)
 
 #else
 
-int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
-                    struct dnn_err *err)
+int dnn_hdf5_create(const char *path, struct dnn_hdf5_out **out, struct dnn_err *err)
 {
-    (void)type;
     (void)out;
     return dnn_fail(err, DNN_ECONFIG,
                     "%s: cannot be written: this program was built without HDF5", path);
-}
-
-int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
-                 const struct dnn_shape *shape, const float *data, struct dnn_err *err)
-{
-    (void)out;
-    (void)shape;
-    (void)data;
-    return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without HDF5", name);
 }
 
 int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
                      const struct dnn_shape *shape, int64_t *offset,
                      struct dnn_err *err)
 {
-    (void)type, (void)offset;
-    return dnn_hdf5_put(out, name, shape, NULL, err);
+    (void)out, (void)type, (void)shape, (void)offset;
+    return dnn_fail(err, DNN_ECONFIG, "%s: this program was built without HDF5", name);
 }
 
 int dnn_hdf5_commit(struct dnn_hdf5_out *out, struct dnn_err *err)

@@ -1,4 +1,4 @@
-/* hdf5_write.h - write named floating-point arrays to an HDF5 file.
+/* hdf5_write.h - make an HDF5 file of arrays whose values are written later.
  *
  * The file appears only when it is complete.  All functions are Local.
  *
@@ -14,17 +14,12 @@
 
 struct dnn_hdf5_out;
 
-/* Create a temporary file in the directory of path for datasets of this type (F16, F32
- * or F64).  DNN_ECONFIG if this build has no HDF5.  The caller owns *out. */
-int dnn_hdf5_create(const char *path, enum dnn_dtype type, struct dnn_hdf5_out **out,
-                    struct dnn_err *err);
-/* Write a dataset.  Slashes in the name make groups; if the name exists, "~2" is
- * appended to it. */
-int dnn_hdf5_put(struct dnn_hdf5_out *out, const char *name,
-                 const struct dnn_shape *shape, const float *data, struct dnn_err *err);
+/* Create a temporary file in the directory of path.  DNN_ECONFIG if this build has no
+ * HDF5.  The caller owns *out. */
+int dnn_hdf5_create(const char *path, struct dnn_hdf5_out **out, struct dnn_err *err);
 /* Make a dataset of this type without writing it, in native byte order: its values are
  * one block of the file, and the caller writes them at *offset, also after the commit.
- * The name must not exist. */
+ * Slashes in the name make groups; the name must not exist. */
 int dnn_hdf5_reserve(struct dnn_hdf5_out *out, const char *name, enum dnn_dtype type,
                      const struct dnn_shape *shape, int64_t *offset,
                      struct dnn_err *err);

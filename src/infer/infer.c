@@ -40,7 +40,7 @@ static int load_newest(const struct dnn_config *config, struct dnn_session *sess
 
     dnn_free(found);
     if (rc == 0 && exists != 0)
-        rc = dnn_load_weights(model, session->comm, dir, err);
+        rc = dnn_load_weights(model, session->comm, dir, true, err);
     else if (rc == 0 && dnn_comm_rank(session->comm) == 0)
         dnn_log(
             DNN_WARN, "infer",
@@ -61,7 +61,8 @@ int dnn_infer_load(const struct dnn_config *config, struct dnn_session *session,
         rc = dnn_load_find(dnn_config_path(config, config->ckpt->load), &path, err);
     rc = dnn_comm_agree(session->comm, rc, err);
     if (rc == 0 && path == NULL) rc = load_newest(config, session, model, err);
-    if (rc == 0 && path != NULL) rc = dnn_load_weights(model, session->comm, path, err);
+    if (rc == 0 && path != NULL)
+        rc = dnn_load_weights(model, session->comm, path, true, err);
     dnn_free(path);
     return rc;
 }
@@ -73,8 +74,8 @@ static void log_header(const struct dnn_stage *stage)
     const struct dnn_config *config = stage->config;
 
     dnn_session_report(stage->session);
-    dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64,
-            config->net.graph->name, config->net.graph->params);
+    dnn_log(DNN_INFO, "infer", "%s: parameters: %" PRId64, config->net.graph->name,
+            config->net.graph->params);
     dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", batch size %" PRId64,
             dnn_feed_count(stage->eval.feed), config->data->test_batch_size);
     dnn_log(DNN_INFO, "infer", "run directory: %s", dnn_config_dir(config));

@@ -6,9 +6,12 @@
  * volume.c     samples of other sizes, in tiles;
  * row.c        a row of tiles: the network, flips, blending;
  * input.c      the inputs of volume.c: reading ahead, transforms;
- * tiles.c      the network at the extents of a tile;
+ * tiles.c      whether there are tiles, the network at their extents;
  * result.c     where outputs go: files, evaluation;
- * report.c     the results of an evaluation.
+ * resume.c     the evaluation of an interrupted run;
+ * report.c     the results of an evaluation;
+ * worst.c      pictures of its worst samples;  plane.c: of samples in tiles;
+ * html.c       its results as one HTML file.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -20,8 +23,10 @@
 #include "infer/infer.h"
 #include "loss/loss.h"
 #include "output/output.h"
+#include "picture/figure.h"
 #include "source/source.h"
 #include "stage/eval.h"
+#include "telemetry/record.h"
 
 enum { INFER_OUTPUTS = 64 };
 
@@ -31,9 +36,13 @@ enum { INFER_OUTPUTS = 64 };
 struct infer_result {
     const struct dnn_config *config;
     struct dnn_session *session;
+    const struct dnn_model *model;     /* with its weights                           */
     struct dnn_output *files;          /* owned; NULL: nothing is written            */
     struct dnn_evaluation *evaluation; /* owned; NULL: no targets                    */
+    struct infer_resume *resume;       /* owned; NULL: nothing is saved              */
     enum dnn_evaluate_task task;
+    int64_t classes;               /* of the evaluation, or channels of values        */
+    const char *const *class_name; /* [classes], or NULL                             */
     int noutputs;
     const char *name[INFER_OUTPUTS]; /* of the outputs */
     enum dnn_probability activation[INFER_OUTPUTS];
@@ -54,15 +63,15 @@ struct infer_samples {
     const char *from; /* path of the inputs, or NULL */
     bool resume;      /* continue an interrupted run; the rest decides whether it is the
                        * same                                                        */
-    const struct dnn_model *model;   /* with the weights                             */
     const struct dnn_source *source; /* files; or NULL                               */
     const char *dataset;             /* its path; or NULL                            */
     bool classifier; /* outputs have no spatial axes                                */
 };
 
-/* Local.  Find names and activations of the outputs of a network. */
+/* Local.  Find names and activations of the outputs of a model, which has its
+ * weights and must outlive r. */
 int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
-                          struct dnn_session *session, const struct dnn_graph *graph,
+                          struct dnn_session *session, const struct dnn_model *model,
                           struct dnn_err *err);
 /* Collective.  Open the files, unless none are wanted. */
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
@@ -78,7 +87,24 @@ int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err);
 void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64_t n,
                         int64_t channels);
 
+/* ---- resume.c: the evaluation of an interrupted run, by units of work. ---- */
+
+/* Collective, when evaluation and files are open, if they can be continued.  Load what
+ * was evaluated.  units: of all samples. */
+int dnn_infer_resume_open(struct infer_result *r, int64_t units, struct dnn_err *err);
+void dnn_infer_resume_free(struct infer_resume *s); /* NULL is fine */
+/* Local.  Whether the evaluation had a unit at the start: it must not be added again.
+ */
+bool dnn_infer_resume_has(const struct infer_result *r, int64_t unit);
+/* Local.  A unit is complete, in the files and in the evaluation. */
+void dnn_infer_resume_add(struct infer_result *r, int64_t unit);
+/* Local.  Save the evaluation, now or if the last time was long ago.  The evaluation
+ * must not contain parts of units. */
+int dnn_infer_resume_save(struct infer_result *r, bool now, struct dnn_err *err);
+
 /* ---- report.c ---- */
+
+struct infer_worst;
 
 /* What a run has found, beside its files. */
 struct infer_found {
@@ -86,11 +112,46 @@ struct infer_found {
     double seconds;
     const struct dnn_metrics *metrics; /* or NULL */
     double loss;                       /* NaN: unknown */
+    /* Collective.  Compute the worst samples again, and draw them. */
+    int (*draw)(void *arg, struct infer_worst *worst, struct dnn_err *err);
+    void *arg;
 };
 /* Collective.  Combine the evaluation of all ranks; rank 0 prints the results and
  * writes their files. */
 int dnn_infer_report(struct infer_result *r, const struct dnn_infer_opts *opts,
                      const struct infer_found *found, struct dnn_err *err);
+
+/* ---- worst.c ---- */
+
+/* Pictures of the worst samples: DIR/pictures/worst-01.png... */
+enum { INFER_WORST = 100 }; /* at most */
+struct infer_worst {
+    const struct infer_result *r;
+    const struct dnn_evaluate_worst *list; /* the same on all ranks                  */
+    int n;
+    int64_t *drawn;     /* owned: [n]; after drawing of all ranks                    */
+    struct dnn_err why; /* the first failure of this rank                            */
+};
+/* Collective.  Draw the worst samples, if any are listed; failures are warnings.  The
+ * caller owns what is in *out: dnn_infer_worst_free(). */
+void dnn_infer_worst_draw(const struct infer_result *r, const struct infer_found *found,
+                          struct infer_worst *out);
+void dnn_infer_worst_free(struct infer_worst *worst);
+/* Local.  The place of a sample in the list; -1: none. */
+int dnn_infer_worst_find(const struct infer_worst *worst, int64_t sample);
+/* Local.  Draw number i of the list, if it is an image. */
+void dnn_infer_worst_save(struct infer_worst *worst, int i,
+                          const struct dnn_figure_sample *sample);
+/* Local.  The path of its picture; dnn_free(). */
+char *dnn_infer_worst_path(const struct infer_result *r, int i);
+
+/* ---- html.c ---- */
+
+/* Local, rank 0.  Write test.html.  values: loss and metrics, as "val_loss"...;
+ * failures are warnings. */
+void dnn_infer_html(const struct infer_result *r, const struct dnn_infer_opts *opts,
+                    const struct infer_found *found, const struct dnn_record *values,
+                    const struct infer_worst *worst);
 
 /* ---- infer.c ---- */
 
@@ -128,7 +189,7 @@ int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *va
 /* Collective.  Write what is complete when the first `done` samples have been added. */
 int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err *err);
 
-/* ---- volume.c.  Collective. ---- */
+/* ---- tiles.c, volume.c.  Collective. ---- */
 
 /* Whether test samples have other extents than the network's input, so that they must
  * be cut into tiles. */

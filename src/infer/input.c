@@ -153,6 +153,32 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
     return 0;
 }
 
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err)
+{
+    struct dnn_column cols[DNN_MAX_COLUMNS], made[DNN_MAX_COLUMNS];
+    const struct dnn_source *s = in->source;
+    char name[DNN_SAMPLE_NAME], a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
+    bool same;
+
+    memcpy(cols, in->mid, sizeof cols);
+    for (int c = 0; c < s->ncols; c++)
+        DNN_TRY(dnn_source_shape(s, sample, c, &cols[c].shape, err));
+    memcpy(made, cols, sizeof made);
+    if (in->augment != NULL)
+        DNN_TRY(dnn_augment_columns(in->augment, s->ncols, cols, made, err));
+    const struct dnn_shape *x = &made[in->input].shape, *y = &made[in->target].shape;
+    same = y->ndim >= x->ndim - 1;
+    for (int d = 0; d + 1 < x->ndim && same; d++)
+        same = x->dim[d] == y->dim[d];
+    if (same) return 0;
+    dnn_source_label(s, sample, name);
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: the target has shape %s, but the input %s; they must have the "
+                    "same spatial extents",
+                    name, dnn_shape_text(b, sizeof b, y),
+                    dnn_shape_text(a, sizeof a, x));
+}
+
 /* ---- read ---- */
 
 /* Convert an array of column c to its own type. */

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "telemetry/record.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -137,10 +136,10 @@ static void log_values(const struct infer_found *found, const struct values *v)
 }
 
 /* Rank 0. */
-static int report(struct infer_result *r, const struct dnn_infer_opts *opts,
-                  const struct infer_found *found, struct dnn_err *err)
+static int report(const struct infer_result *r, const struct dnn_infer_opts *opts,
+                  const struct infer_found *found, struct values *v,
+                  struct dnn_err *err)
 {
-    struct values *v = dnn_alloc(sizeof *v);
     int rc = 0;
 
     find_values(r, found, v);
@@ -154,7 +153,6 @@ static int report(struct infer_result *r, const struct dnn_infer_opts *opts,
         if (!opts->json && dnn_log_enabled(DNN_INFO, "infer"))
             dnn_evaluate_print(r->evaluation, stdout);
     }
-    dnn_free(v);
     return rc;
 }
 
@@ -162,8 +160,18 @@ int dnn_infer_report(struct infer_result *r, const struct dnn_infer_opts *opts,
                      const struct infer_found *found, struct dnn_err *err)
 {
     struct dnn_comm *comm = r->session->comm;
+    bool root = dnn_comm_rank(comm) == 0;
+    struct infer_worst worst = {0};
 
     if (r->evaluation != NULL) DNN_TRY(dnn_evaluate_combine(r->evaluation, comm, err));
-    return dnn_comm_agree(
-        comm, dnn_comm_rank(comm) == 0 ? report(r, opts, found, err) : 0, err);
+    struct values *v = dnn_alloc(sizeof *v);
+    int rc = dnn_comm_agree(comm, root ? report(r, opts, found, v, err) : 0, err);
+    /* Pictures come last, because they compute the metrics anew. */
+    if (rc == 0 && r->evaluation != NULL) {
+        dnn_infer_worst_draw(r, found, &worst);
+        if (root) dnn_infer_html(r, opts, found, &v->record, &worst);
+        dnn_infer_worst_free(&worst);
+    }
+    dnn_free(v);
+    return rc;
 }

@@ -39,13 +39,16 @@ static enum dnn_probability activation_of(const struct dnn_config *config,
 }
 
 int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
-                          struct dnn_session *session, const struct dnn_graph *graph,
+                          struct dnn_session *session, const struct dnn_model *model,
                           struct dnn_err *err)
 {
+    const struct dnn_graph *graph = model->graph;
     int output[INFER_OUTPUTS];
 
-    *r = (struct infer_result){
-        .config = config, .session = session, .noutputs = graph->noutputs};
+    *r = (struct infer_result){.config = config,
+                               .session = session,
+                               .model = model,
+                               .noutputs = graph->noutputs};
     if (graph->noutputs > INFER_OUTPUTS)
         return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
                         graph->noutputs, INFER_OUTPUTS);
@@ -174,7 +177,7 @@ static int find_settings(struct infer_result *r, const struct infer_samples *sam
     }
     dnn_buf_add(&text, "%s", printed == NULL ? "" : printed);
     add_files(samples, &text);
-    int rc = add_weights(samples->model, &text, err);
+    int rc = add_weights(r->model, &text, err);
     XXH128_hash_t hash = XXH3_128bits(text.text, text.len);
     snprintf(r->settings, sizeof r->settings, "%016" PRIx64 "%016" PRIx64,
              (uint64_t)hash.high64, (uint64_t)hash.low64);
@@ -206,27 +209,27 @@ static char *without_slashes(const char *path)
     return dnn_format("%.*s", (int)len, path);
 }
 
-/* The path that names of samples are relative to, or NULL: of a list of files, their
- * common directory. */
-static char *find_from(const struct infer_samples *samples)
+/* The directory that names are relative to: that of the inputs, or the one that all
+ * files of a list are in. */
+static char *names_from(const char *path, const struct dnn_source *source)
 {
-    const struct dnn_source *source = samples->source;
-    struct stat st;
-    size_t len = 0;
-
-    if (samples->from == NULL) return NULL;
-    if (source == NULL || source->nfiles < 2 || stat(samples->from, &st) < 0 ||
-        !S_ISREG(st.st_mode))
-        return dnn_strdup(samples->from);
+    if (path == NULL) return NULL;
+    if (source == NULL || source->nfiles == 0 ||
+        strncmp(source->file[0], path, strlen(path)) == 0)
+        return dnn_strdup(path);
     const char *first = source->file[0];
-    for (size_t i = 0; first[i] != '\0'; i++)
-        if (first[i] == '/') len = i;
-    for (int64_t i = 1; i < source->nfiles; i++)
-        while (len > 0 && (strncmp(first, source->file[i], len) != 0 ||
-                           source->file[i][len] != '/'))
-            while (--len > 0 && first[len] != '/')
-                ;
-    return dnn_strndup(first, len);
+    size_t len = strlen(first);
+
+    for (int64_t i = 1; i < source->nfiles; i++) {
+        size_t same = 0;
+
+        while (same < len && first[same] == source->file[i][same])
+            same++;
+        len = same;
+    }
+    while (len > 0 && first[len - 1] != '/')
+        len--;
+    return dnn_format("%.*s", len == 0 ? 0 : (int)len - 1, first);
 }
 
 int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *opts,
@@ -244,7 +247,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     r->dir = without_slashes(d->test_output_path != NULL
                                  ? dnn_config_path(config, d->test_output_path)
                                  : dnn_config_dir(config));
-    r->from = find_from(samples);
+    r->from = names_from(samples->from, samples->source);
     snprintf(name, sizeof name, "output_%" PRId64, samples->number);
     DNN_TRY(share_settings(r, samples, err));
     const struct dnn_output_options options = {
@@ -286,6 +289,7 @@ int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
         dnn_output_abandon(r->files);
     r->files = NULL;
     dnn_evaluate_close(r->evaluation);
+    dnn_infer_resume_free(r->resume);
     dnn_free(r->dir);
     dnn_free(r->from);
     *r = (struct infer_result){0};
@@ -322,6 +326,8 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
     /* Scores that are not probabilities cannot be calibrated, but their order is the
      * same after a softmax or sigmoid. */
     r->task = cfg.task;
+    r->classes = cfg.classes;
+    r->class_name = cfg.class_name;
     cfg.logits = classes && !r->bounded[0];
     return dnn_evaluate_open(&cfg, &r->evaluation, err);
 }

@@ -35,6 +35,7 @@ struct row {
     bool reading;
     int64_t first, n; /* the tiles that are computed together                      */
     unsigned flip;    /* how they are flipped now                                  */
+    bool failed;      /* to keep a box, with a message that names the sample       */
     unsigned flips[FLIPS];
     int nflips;
     float *sum[INFER_OUTPUTS]; /* owned: of the outputs of all flips      */
@@ -43,7 +44,9 @@ struct row {
         struct row *row;
         int output;
     } sink[INFER_OUTPUTS];
-    int64_t *missing; /* owned: points of each slab that are not written            */
+    struct slab {
+        int64_t points, missing; /* of all outputs; those that are not complete    */
+    } *slab;                     /* owned */
 };
 
 /* ---- reading ahead ---- */
@@ -219,9 +222,15 @@ static int blend_outputs(struct row *r, struct dnn_err *err)
                 sum[i] *= one;
         }
         dnn_infer_activate(r->v->r, k, sum, r->n * points, channels);
-        for (int64_t i = 0; i < r->n; i++)
-            DNN_TRY(dnn_blend_add(r->blend[k], r->first + i,
-                                  sum + i * points * channels, err));
+        for (int64_t i = 0; i < r->n; i++) {
+            int rc = dnn_blend_add(r->blend[k], r->first + i,
+                                   sum + i * points * channels, err);
+
+            if (rc < 0)
+                return r->failed
+                           ? rc
+                           : dnn_prefix(err, "sample \"%s\": ", r->v->about->name);
+        }
     }
     return 0;
 }
@@ -274,25 +283,55 @@ static int64_t slab_of(const struct row *r, int64_t plane)
     return r->v->to - 1;
 }
 
+static int keep_box(const struct sink *sink, const int64_t start[DNN_WINDOW_DIMS],
+                    const int64_t extent[DNN_WINDOW_DIMS], const float *value,
+                    struct dnn_err *err)
+{
+    struct row *r = sink->row;
+    struct infer_result *to = r->v->r;
+    int64_t points = 1, slab = slab_of(r, start[0]), sample = r->v->sample;
+    struct slab *s = &r->slab[slab - r->v->from];
+
+    if (r->v->keep != NULL) {
+        if (sink->output == 0) dnn_infer_plane_keep(r->v->keep, start, extent, value);
+        return 0;
+    }
+    for (int d = 0; d < r->window->ndim; d++)
+        points *= extent[d];
+    if (to->evaluation != NULL && sink->output == 0 &&
+        !dnn_infer_resume_has(to, r->v->unit + slab))
+        DNN_TRY(evaluate(r, start, extent, value, err));
+    s->missing -= points;
+    if (to->files == NULL) return 0;
+    /* Of an interrupted run only the evaluation may be missing. */
+    bool written = dnn_output_done(to->files, sample, slab);
+    if (!written)
+        DNN_TRY(
+            dnn_output_put(to->files, sample, sink->output, start, extent, value, err));
+    if (s->missing > 0) return 0;
+    if (!written) DNN_TRY(dnn_output_unit(to->files, sample, slab, err));
+    dnn_infer_resume_add(to, r->v->unit + slab);
+    return 0;
+}
+
 static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
                 const int64_t extent[DNN_WINDOW_DIMS], const float *value,
                 struct dnn_err *err)
 {
     const struct sink *sink = arg;
-    struct row *r = sink->row;
-    struct infer_result *to = r->v->r;
-    int64_t points = 1, slab = slab_of(r, start[0]);
+    int rc = keep_box(sink, start, extent, value, err);
 
-    for (int d = 0; d < r->window->ndim; d++)
-        points *= extent[d];
-    if (to->evaluation != NULL && sink->output == 0)
-        DNN_TRY(evaluate(r, start, extent, value, err));
-    if (to->files == NULL) return 0;
-    DNN_TRY(dnn_output_put(to->files, r->v->sample, sink->output, start, extent, value,
-                           err));
-    r->missing[slab - r->v->from] -= points;
-    if (r->missing[slab - r->v->from] > 0) return 0;
-    return dnn_output_unit(to->files, r->v->sample, slab, err);
+    sink->row->failed = rc < 0;
+    return rc;
+}
+
+/* Whether a slab is complete in part. */
+static bool is_torn(const struct row *r)
+{
+    for (int64_t s = 0; s < r->v->to - r->v->from; s++)
+        if (r->slab[s].missing > 0 && r->slab[s].missing < r->slab[s].points)
+            return true;
+    return false;
 }
 
 /* ---- the run ---- */
@@ -322,12 +361,13 @@ static int allocate(struct row *r, struct dnn_err *err)
     r->planes.value = malloc((size_t)(planes * r->plane) * sizeof(float) + 64);
     r->ahead.value = malloc((size_t)(planes * r->plane) * sizeof(float) + 64);
     bool all = r->planes.value != NULL && r->ahead.value != NULL;
-    r->missing = dnn_alloc((size_t)(v->to - v->from + 1) * sizeof *r->missing);
+    r->slab = dnn_alloc((size_t)(v->to - v->from + 1) * sizeof *r->slab);
     for (int64_t s = v->from; s < v->to; s++) {
         int64_t first, n;
 
         dnn_window_slab(v->window, s, &first, &n);
-        r->missing[s - v->from] = n * other * v->net->model->noutputs;
+        r->slab[s - v->from].points = r->slab[s - v->from].missing =
+            n * other * v->net->model->noutputs;
     }
     for (int k = 0; k < v->net->model->noutputs && all; k++) {
         const struct dnn_blend_cfg cfg = {.window = v->window,
@@ -396,8 +436,11 @@ static int run(struct row *r, struct dnn_err *err)
         next = tile + 1;
         while (next < last && same_row(r, tile, next))
             next++;
-        if (v->stop(v->arg)) return dnn_fail(err, DNN_ESTOP, "stopped");
-        DNN_TRY(one_row(r, tile, next, last, err));
+        /* The last row may begin within a slab: then it is computed, too. */
+        bool stops = v->stop(v->arg), torn = is_torn(r);
+        if (!torn && !stops) DNN_TRY(dnn_infer_resume_save(v->r, false, err));
+        if (torn || !stops) DNN_TRY(one_row(r, tile, next, last, err));
+        if (stops) return dnn_fail(err, DNN_ESTOP, "stopped");
     }
     return 0;
 }
@@ -418,7 +461,7 @@ int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err)
     }
     free(r->planes.value);
     free(r->ahead.value);
-    dnn_free(r->missing);
+    dnn_free(r->slab);
     dnn_free(r);
     return rc;
 }

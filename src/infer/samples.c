@@ -12,7 +12,9 @@
 #include "base/progress.h"
 #include "data/dataset.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct batches {
@@ -28,6 +30,7 @@ struct batches {
     float *scratch;  /* owned: an output with its activation; an input                */
     int input;       /* the first input that is an image, for overlays; -1: none      */
     bool same_files; /* there is a file for each sample                         */
+    struct infer_worst *worst; /* while the worst samples are drawn                 */
     double last, longest; /* time of the last batch, seconds of the slowest          */
 };
 
@@ -129,6 +132,32 @@ static int evaluate(struct batches *b, int64_t sample,
     return dnn_evaluate_add(b->r->evaluation, &part, err);
 }
 
+/* Fail unless output k of a sample is finite. */
+static int check_finite(struct batches *b, int64_t sample, int k, const float *value,
+                        struct dnn_err *err)
+{
+    struct dnn_output_sample about;
+    const struct dnn_shape *s = &b->shape[k];
+    char place[DNN_MAX_DIMS * 24] = "";
+    int64_t i = 0, n = b->count[k], at[DNN_MAX_DIMS] = {0};
+    size_t len = 0;
+
+    while (i < n && isfinite(value[i]))
+        i++;
+    if (i == n) return 0;
+    DNN_TRY(describe(b, sample, &about, err));
+    for (int64_t d = s->ndim, rest = i; d-- > 0; rest /= s->dim[d])
+        at[d] = rest % s->dim[d];
+    for (int d = 0; d < s->ndim; d++)
+        len += (size_t)snprintf(place + len, sizeof place - len, "%s%" PRId64,
+                                d == 0 ? "" : ", ", at[d]);
+    return dnn_fail(err, DNN_EDATA,
+                    "sample \"%s\": output '%s' of the network is %s at (%s); it must "
+                    "be finite",
+                    about.name, b->r->name[k], isnan(value[i]) ? "NaN" : "infinite",
+                    place);
+}
+
 static int write_sample(struct batches *b, const struct dnn_stage_seen *seen, int64_t i,
                         struct dnn_err *err)
 {
@@ -153,6 +182,8 @@ static int see(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err
         int64_t sample = seen->batch->sample[seen->skip + i];
         const float *first = seen->output[0] + i * b->count[0];
 
+        for (int k = 0; k < b->r->noutputs; k++)
+            DNN_TRY(check_finite(b, sample, k, seen->output[k] + i * b->count[k], err));
         if (b->r->evaluation != NULL)
             DNN_TRY(evaluate(b, sample, &seen->view, i, activated(b, 0, first), err));
         if (b->slices != NULL)
@@ -160,6 +191,66 @@ static int see(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err
                 dnn_infer_slices_add(b->slices, sample, activated(b, 0, first), err));
         else if (b->r->files != NULL && !dnn_output_done(b->r->files, sample, 0))
             DNN_TRY(write_sample(b, seen, i, err));
+    }
+    return 0;
+}
+
+static bool stops(void *arg)
+{
+    struct batches *b = arg;
+
+    return dnn_infer_stops(b->stage->session, b->longest);
+}
+
+/* ---- the worst samples ---- */
+
+static int draw(struct batches *b, int number, const struct dnn_stage_seen *seen,
+                int64_t i, struct dnn_err *err)
+{
+    struct dnn_figure_sample sample;
+    float *input = NULL;
+
+    int rc = dnn_stage_figure(b->stage, b->data, seen, i, &sample, &input, err);
+    if (rc == 0) {
+        sample.output = activated(b, 0, sample.output);
+        dnn_infer_worst_save(b->worst, number, &sample);
+    }
+    dnn_free(input);
+    return rc;
+}
+
+static int see_worst(void *arg, const struct dnn_stage_seen *seen, struct dnn_err *err)
+{
+    struct batches *b = arg;
+
+    for (int64_t i = 0; i < seen->n; i++) {
+        int number =
+            dnn_infer_worst_find(b->worst, seen->batch->sample[seen->skip + i]);
+
+        if (number >= 0) DNN_TRY(draw(b, number, seen, i, err));
+    }
+    return 0;
+}
+
+/* Collective.  Run the batches again that have them. */
+static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
+{
+    struct batches *b = arg;
+    const struct dnn_stage_watch watch = {see_worst, NULL, stops, b};
+    int64_t size = b->data->batch_size;
+    double loss;
+
+    b->worst = worst;
+    for (int i = 0; i < worst->n; i++) {
+        int64_t batch = worst->list[i].sample / size;
+        bool done = false;
+
+        for (int k = 0; k < i && !done; k++)
+            done = worst->list[k].sample / size == batch;
+        if (done) continue;
+        const struct dnn_stage_range range = {batch, batch + 1};
+        DNN_TRY(
+            dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err));
     }
     return 0;
 }
@@ -186,13 +277,6 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
 }
 
-static bool stops(void *arg)
-{
-    struct batches *b = arg;
-
-    return dnn_infer_stops(b->stage->session, b->longest);
-}
-
 static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
                        int64_t number, bool report, struct dnn_err *err)
 {
@@ -200,7 +284,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
     struct dnn_config_origin origin;
     const struct dnn_source_slices *slices = dnn_source_sliced(b->data->source);
     int rc = dnn_infer_result_make(b->r, b->stage->config, b->stage->session,
-                                   b->stage->config->net.graph, err);
+                                   dnn_replica_model(b->stage->replica), err);
 
     if (rc == 0) rc = find_shapes(b, err);
     if (rc == 0 && slices != NULL)
@@ -223,7 +307,6 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
         .resume = report && b->slices == NULL && !b->data->targets,
-        .model = dnn_replica_model(b->stage->replica),
         .source = b->data->source,
         .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
         .classifier = b->shape[0].ndim == 1};
@@ -248,23 +331,26 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
 {
     const struct dnn_stage_watch watch = {see, after_batch, stops, b};
     double loss = NAN, began = dnn_clock_now();
-    int64_t from = 0, samples = dnn_feed_count(b->data->feed);
+    struct dnn_stage_range range = {0};
+    int64_t samples = dnn_feed_count(b->data->feed);
 
     DNN_TRY(open_result(b, opts, number, report, err));
-    DNN_TRY(first_batch(b, &from, err));
-    b->before = samples_of(b, from);
+    DNN_TRY(first_batch(b, &range.from, err));
+    b->before = samples_of(b, range.from);
     if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
         b->progress = dnn_progress_start("infer", "inference", samples - b->before,
                                          "samples", NULL);
     b->last = dnn_clock_now();
-    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, from, &loss, err);
+    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);
     if (rc < 0 || !report) return rc;
     const struct infer_found found = {
         .samples = samples,
         .seconds = dnn_clock_now() - began,
         .metrics = b->metrics == NULL ? NULL : dnn_stage_metrics(b->metrics),
-        .loss = loss};
+        .loss = loss,
+        .draw = draw_worst,
+        .arg = b};
     return dnn_infer_report(b->r, opts, &found, err);
 }
 

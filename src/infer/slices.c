@@ -236,6 +236,7 @@ static int write_planes(struct infer_slices *s, int64_t number, int64_t last,
                                 v->plane, DNN_COMM_I64, DNN_COMM_SUM, err);
     for (int64_t i = dnn_comm_rank(comm); i < n && rc == 0; i += dnn_comm_size(comm))
         rc = write_plane(s, number, v->first + i, v->sum + i * v->plane, err);
+    rc = dnn_comm_agree(comm, rc, err);
     v->planes -= n;
     v->first = last;
     memmove(v->sum, v->sum + n * v->plane,
@@ -263,9 +264,10 @@ int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err
         free(v->sum);
         v->sum = NULL;
         v->planes = 0;
-        DNN_TRY(dnn_comm_agree(s->r->session->comm, 0, err));
-        if (s->r->files != NULL && dnn_comm_rank(s->r->session->comm) == 0)
-            DNN_TRY(dnn_output_unit(s->r->files, s->open, 0, err));
+        int rc = s->r->files != NULL && dnn_comm_rank(s->r->session->comm) == 0
+                     ? dnn_output_unit(s->r->files, s->open, 0, err)
+                     : 0;
+        DNN_TRY(dnn_comm_agree(s->r->session->comm, rc, err));
         s->open++;
     }
     return 0;

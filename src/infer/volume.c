@@ -22,7 +22,7 @@
 
 struct sample_plan {
     int64_t extent[DNN_WINDOW_DIMS];
-    int64_t slabs;
+    int64_t slabs, first; /* number, and that of the first among all samples */
 };
 
 struct volumes {
@@ -36,7 +36,7 @@ struct volumes {
     struct infer_net *whole;   /* owned: at the extents of a sample; or NULL        */
     int ndim;
     int64_t tile[DNN_WINDOW_DIMS]; /* 0: the extents of the sample                   */
-    int64_t count;
+    int64_t count, slabs;     /* of samples, of all of them                         */
     struct sample_plan *plan; /* owned */
     struct dnn_progress *progress;
     int64_t tiles;             /* computed by this rank                              */
@@ -45,87 +45,6 @@ struct volumes {
     int failed;                /* of this rank                                       */
     struct dnn_err lost;       /* of the communication                               */
 };
-
-/* ---- whether there are tiles ---- */
-
-static bool differs(const struct dnn_shape *data, const struct dnn_shape *net)
-{
-    bool differs = false;
-
-    if (data->ndim != net->ndim - 1 || data->ndim < 2) return false;
-    if (data->dim[data->ndim - 1] != net->dim[net->ndim - 1]) return false;
-    for (int d = 0; d + 1 < data->ndim; d++)
-        differs = differs || data->dim[d] != net->dim[d + 1];
-    return differs;
-}
-
-/* Whether each output has the spatial extents of the input. */
-static bool is_dense(const struct dnn_graph *graph)
-{
-    const struct dnn_shape *in = &graph->node[graph->input[0]].out;
-
-    for (int k = 0; k < graph->noutputs; k++) {
-        const struct dnn_shape *out = &graph->node[graph->output[k]].out;
-
-        if (out->ndim != in->ndim) return false;
-        for (int d = 1; d + 1 < in->ndim; d++)
-            if (out->dim[d] != in->dim[d]) return false;
-    }
-    return graph->ninputs == 1 && in->ndim >= 3 && in->ndim <= DNN_WINDOW_DIMS + 2;
-}
-
-static int samples_differ(const struct dnn_config *config, bool *out,
-                          struct dnn_err *err)
-{
-    const struct dnn_graph *graph = config->net.graph;
-    const struct dnn_shape *net = &graph->node[graph->input[0]].out;
-    struct infer_input *input;
-    struct infer_about about;
-    int rc = 0;
-
-    DNN_TRY(dnn_infer_input_open(config, &input, err));
-    const struct dnn_shape *all = &dnn_infer_input_column(input)->shape;
-    *out = dnn_shape_known(all) && differs(all, net);
-    /* Files of which each has its own extents. */
-    int64_t n = dnn_shape_known(all) ? 0 : dnn_infer_input_count(input);
-    for (int64_t i = 0; i < n && rc == 0 && !*out; i++) {
-        rc = dnn_infer_input_about(input, i, &about, err);
-        *out = rc == 0 && differs(&about.shape, net);
-    }
-    dnn_infer_input_close(input);
-    return rc;
-}
-
-int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
-                          bool *out, struct dnn_err *err)
-{
-    const struct dnn_config_infer *how = config->infer;
-    bool flips = how->flips.count > 0;
-    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0 || flips;
-    bool dense = is_dense(config->net.graph);
-    int64_t any = wanted;
-    int rc = 0;
-
-    *out = false;
-    if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
-        rc = dnn_fail(err, DNN_ECONFIG, "inference.%s: %s", flips ? "flips" : "tiles",
-                      dense ? "there are data.slicers, or no data"
-                            : "they need a network with one input with spatial axes, "
-                              "and outputs of the same extents");
-    else if (!wanted && dense && config->data != NULL &&
-             config->data->slicers.count == 0 &&
-             dnn_config_test_mode(config) != DNN_CONFIG_NOTHING) {
-        bool differ = false;
-
-        rc = samples_differ(config, &differ, err);
-        any = differ;
-    }
-    DNN_TRY(dnn_comm_agree(session->comm, rc, err));
-    /* Ranks that see other files must not go another way. */
-    DNN_TRY(dnn_comm_bcast(session->comm, "tiles", &any, sizeof any, 0, err));
-    *out = any != 0;
-    return 0;
-}
 
 /* ---- windows ---- */
 
@@ -187,6 +106,12 @@ static int64_t points(const struct sample_plan *p, int ndim)
     return n;
 }
 
+static bool is_evaluated(const struct volumes *v)
+{
+    return dnn_infer_target_column(v->input) != NULL &&
+           dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
+}
+
 /* The extents of each sample. */
 static int read_extents(struct volumes *v, struct dnn_err *err)
 {
@@ -208,6 +133,7 @@ static int read_extents(struct volumes *v, struct dnn_err *err)
                 about.name, dnn_shape_text(a, sizeof a, &about.shape),
                 dnn_shape_text(b, sizeof b, net));
         memcpy(v->plan[i].extent, about.shape.dim, (size_t)v->ndim * sizeof(int64_t));
+        if (is_evaluated(v)) DNN_TRY(dnn_infer_target_check(v->input, i, err));
     }
     return 0;
 }
@@ -218,7 +144,9 @@ static int count_slabs(struct volumes *v, struct dnn_err *err)
         struct dnn_window *w;
 
         DNN_TRY(make_window(v, i, &w, err));
+        v->plan[i].first = v->slabs;
         v->plan[i].slabs = dnn_window_slabs(w);
+        v->slabs += v->plan[i].slabs;
         dnn_window_free(w);
     }
     return 0;
@@ -276,11 +204,10 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
 static int open_result(struct volumes *v, struct dnn_err *err)
 {
     const struct dnn_column *target = dnn_infer_target_column(v->input);
-    bool evaluated =
-        target != NULL && dnn_config_test_mode(v->config) == DNN_CONFIG_EVAL;
-    int rc = evaluated ? dnn_infer_result_evaluate(&v->r, v->opts, target,
-                                                   v->net->channels[0], v->ndim, err)
-                       : 0;
+    int rc = is_evaluated(v)
+                 ? dnn_infer_result_evaluate(&v->r, v->opts, target,
+                                             v->net->channels[0], v->ndim, err)
+                 : 0;
 
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     const struct infer_samples samples = {.count = v->count,
@@ -288,39 +215,40 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .describe = describe,
                                           .arg = v,
                                           .from = dnn_infer_input_from(v->input),
-                                          .resume = !evaluated,
-                                          .model = v->net->model,
                                           .source = dnn_infer_input_source(v->input),
-                                          .dataset = dnn_infer_input_dataset(v->input)};
-    return dnn_infer_result_open(&v->r, v->opts, &samples, err);
+                                          .dataset = dnn_infer_input_dataset(v->input),
+                                          .resume = true};
+    DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
+    return dnn_infer_resume_open(&v->r, v->slabs, err);
 }
 
-/* The middle plane of a volume, or all of a picture, for overlays. */
+/* For overlays. */
 static int give_input(struct volumes *v, const struct infer_about *about,
                       int64_t sample, int64_t from, int64_t to,
                       const struct dnn_window *w, struct dnn_err *err)
 {
-    int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS] = {0};
-    int64_t plane = v->ndim == 3 ? about->shape.dim[0] / 2 : 0, first, n, last, m;
-    int64_t count = about->shape.dim[v->ndim];
+    int64_t first, n, last, m;
+    struct infer_plane plane;
+    float *value = NULL;
 
     if (v->r.files == NULL || !dnn_output_wants_input(v->r.files)) return 0;
+    dnn_infer_plane_of(about, &plane);
     dnn_window_slab(w, from, &first, &n);
     dnn_window_slab(w, to - 1, &last, &m);
-    if (plane < first || plane >= last + m) return 0;
-    for (int d = 0; d < v->ndim; d++)
-        extent[d] = about->shape.dim[d];
-    if (v->ndim == 3) {
-        start[0] = plane;
-        extent[0] = 1;
+    /* The rank that has the first plane gives it, unless that slab was written before.
+     */
+    if (plane.start[0] < first || plane.start[0] >= last + m) return 0;
+    for (int64_t s = from; s < to; s++) {
+        dnn_window_slab(w, s, &first, &n);
+        if (plane.start[0] >= first && plane.start[0] < first + n &&
+            dnn_output_done(v->r.files, sample, s))
+            return 0;
     }
-    for (int d = 0; d < v->ndim; d++)
-        count *= extent[d];
-    float *value = dnn_alloc((size_t)count * sizeof *value);
-    int rc = dnn_infer_input_box(v->input, sample, start, extent, value, err);
+    int rc = dnn_infer_plane_input(&plane, v->input, sample, about->shape.dim[v->ndim],
+                                   &value, err);
     if (rc == 0)
         rc = dnn_output_input(v->r.files, sample, &about->shape,
-                              v->ndim == 3 ? plane : -1, value, err);
+                              v->ndim == 3 ? plane.start[0] : -1, value, err);
     dnn_free(value);
     return rc;
 }
@@ -353,8 +281,9 @@ static void count_tiles(void *arg, int64_t n)
     if (v->progress != NULL) dnn_progress_at(v->progress, v->tiles);
 }
 
+/* keep: as in struct infer_volume. */
 static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to,
-                     struct dnn_err *err)
+                     struct infer_plane *keep, struct dnn_err *err)
 {
     struct infer_about about;
     struct dnn_window *window = NULL;
@@ -362,7 +291,7 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     DNN_TRY(make_window(v, sample, &window, err));
-    int rc = give_input(v, &about, sample, from, to, window, err);
+    int rc = keep == NULL ? give_input(v, &about, sample, from, to, window, err) : 0;
     if (rc == 0 && v->tile[0] == 0) {
         dnn_infer_net_close(v->whole);
         v->whole = NULL;
@@ -378,9 +307,11 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .about = &about,
                                         .from = from,
                                         .to = to,
+                                        .unit = v->plan[sample].first,
                                         .stop = ask,
                                         .tiles = count_tiles,
-                                        .arg = v};
+                                        .arg = v,
+                                        .keep = keep};
     if (rc == 0) rc = dnn_infer_volume_run(&volume, err);
     dnn_window_free(window);
     return rc;
@@ -394,7 +325,9 @@ struct cursor {
 
 static bool is_missing(const struct volumes *v, int64_t sample, int64_t slab)
 {
-    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab);
+    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab) ||
+           (v->r.evaluation != NULL &&
+            !dnn_infer_resume_has(&v->r, v->plan[sample].first + slab));
 }
 
 static int64_t count_missing(const struct volumes *v)
@@ -426,17 +359,23 @@ static int64_t next_slabs(struct cursor *c, int64_t n, int64_t *sample, int64_t 
     return found;
 }
 
-static int run_mine(struct volumes *v, int64_t first, int64_t n, struct dnn_err *err)
+/* Of all missing slabs. */
+struct share {
+    int64_t first, n;
+};
+
+static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
 {
+    const struct share *mine = arg;
     struct cursor c = {.v = v};
     int64_t sample = 0, from = 0;
 
-    for (int64_t skip = first; skip > 0;)
+    for (int64_t skip = mine->first; skip > 0;)
         skip -= next_slabs(&c, skip, &sample, &from);
-    while (n > 0) {
+    for (int64_t n = mine->n; n > 0;) {
         int64_t found = next_slabs(&c, n, &sample, &from);
 
-        DNN_TRY(run_slabs(v, sample, from, from + found, err));
+        DNN_TRY(run_slabs(v, sample, from, from + found, NULL, err));
         n -= found;
     }
     return 0;
@@ -456,30 +395,28 @@ static int64_t tiles_of_rank(const struct volumes *v, int64_t slabs)
     return all == 0 ? 0 : (int64_t)((double)tiles * (double)slabs / (double)all);
 }
 
-/* Collective.  All ranks stop together. */
-static int run_all(struct volumes *v, struct dnn_err *err)
+/* Collective.  All ranks work, and stop together. */
+static int run_together(struct volumes *v,
+                        int (*work)(struct volumes *v, void *arg, struct dnn_err *err),
+                        void *arg, struct dnn_err *err)
 {
-    int rank = dnn_comm_rank(v->session->comm), size = dnn_comm_size(v->session->comm);
-    int64_t missing = count_missing(v);
-    int64_t first = missing * rank / size, last = missing * (rank + 1) / size;
     bool stopped = false;
 
-    if (rank == 0 && v->opts->progress)
-        v->progress = dnn_progress_start("infer", "inference",
-                                         tiles_of_rank(v, last - first), "tiles", NULL);
     v->asked = dnn_clock_now();
     v->working = true;
-    int rc = run_mine(v, first, last - first, err);
+    int rc = work(v, arg, err);
     v->working = false;
     if (rc == DNN_ESTOP && v->lost.code == 0) {
         stopped = true;
         rc = 0;
     }
+    if (rc == 0) rc = dnn_infer_resume_save(&v->r, true, err);
     v->failed = rc;
     v->others_work = !stopped;
     while (v->others_work && v->lost.code == 0 && !stopped)
         stopped = ask(v);
     dnn_progress_stop(v->progress, rc == 0 && !stopped);
+    v->progress = NULL;
     if (v->lost.code < 0) {
         if (rc == 0) *err = v->lost;
         return err->code;
@@ -492,6 +429,70 @@ static int run_all(struct volumes *v, struct dnn_err *err)
         "missing");
     err->everywhere = true;
     return DNN_ESTOP;
+}
+
+static int run_all(struct volumes *v, struct dnn_err *err)
+{
+    int rank = dnn_comm_rank(v->session->comm), size = dnn_comm_size(v->session->comm);
+    int64_t missing = count_missing(v);
+    struct share mine = {.first = missing * rank / size};
+
+    mine.n = missing * (rank + 1) / size - mine.first;
+    if (rank == 0 && v->opts->progress)
+        v->progress = dnn_progress_start("infer", "inference", tiles_of_rank(v, mine.n),
+                                         "tiles", NULL);
+    return run_together(v, run_mine, &mine, err);
+}
+
+/* ---- the worst samples ---- */
+
+/* Compute the slabs again that have the plane to be drawn. */
+static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
+                    struct dnn_err *err)
+{
+    const int64_t sample = worst->list[i].sample;
+    struct dnn_window *window;
+    struct infer_about about;
+    struct infer_plane plane;
+    int64_t from = -1, to = 0;
+
+    DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
+    DNN_TRY(make_window(v, sample, &window, err));
+    dnn_infer_plane_of(&about, &plane);
+    for (int64_t s = 0; s < v->plan[sample].slabs; s++) {
+        int64_t first, n;
+
+        dnn_window_slab(window, s, &first, &n);
+        if (!dnn_infer_plane_in(&plane, first, n)) continue;
+        if (from < 0) from = s;
+        to = s + 1;
+    }
+    dnn_window_free(window);
+    plane.channels = v->net->channels[0];
+    plane.output =
+        dnn_alloc((size_t)(plane.points * plane.channels) * sizeof *plane.output);
+    int rc = run_slabs(v, sample, from, to, &plane, err);
+    if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
+    dnn_free(plane.output);
+    return rc;
+}
+
+static int draw_mine(struct volumes *v, void *arg, struct dnn_err *err)
+{
+    struct infer_worst *worst = arg;
+
+    for (int i = dnn_comm_rank(v->session->comm); i < worst->n;
+         i += dnn_comm_size(v->session->comm))
+        DNN_TRY(draw_one(v, worst, i, err));
+    return 0;
+}
+
+/* Collective. */
+static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
+{
+    struct volumes *v = arg;
+
+    return v->ndim < 2 ? 0 : run_together(v, draw_mine, worst, err);
 }
 
 /* ---- the run ---- */
@@ -554,13 +555,16 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (whole) DNN_TRY(try_whole(v, err));
     rc = count_slabs(v, err);
     if (rc == 0)
-        rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err);
+        rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     log_header(v);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
-    const struct infer_found found = {
-        .samples = v->count, .seconds = dnn_clock_now() - began, .loss = NAN};
+    const struct infer_found found = {.samples = v->count,
+                                      .seconds = dnn_clock_now() - began,
+                                      .loss = NAN,
+                                      .draw = draw_worst,
+                                      .arg = v};
     return dnn_infer_report(&v->r, v->opts, &found, err);
 }
 
@@ -615,7 +619,7 @@ static int explain(struct volumes *v, int ranks, FILE *where, struct dnn_err *er
     DNN_TRY(read_extents(v, err));
     DNN_TRY(dnn_infer_net_open(&v->stage, v->tile, how->batch, NULL, &v->net, err));
     DNN_TRY(count_slabs(v, err));
-    DNN_TRY(dnn_infer_result_make(&v->r, v->config, v->session, v->net->graph, err));
+    DNN_TRY(dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err));
     tile.ndim = v->ndim;
     memcpy(tile.dim, v->tile, (size_t)v->ndim * sizeof *v->tile);
     int64_t tiles = count_tiles_of_all(v, &slabs);

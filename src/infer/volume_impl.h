@@ -1,4 +1,5 @@
-/* volume_impl.h - samples in tiles: shared by volume.c, row.c, input.c and tiles.c.
+/* volume_impl.h - samples in tiles: shared by volume.c, row.c, plane.c, input.c and
+ * tiles.c.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -59,6 +60,8 @@ struct infer_about {
 };
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err);
+/* Fail unless the target of a sample has the spatial extents of its input. */
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err);
 /* A box of spatial extents; all channels. */
 int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *start,
                         const int64_t *extent, float *to, struct dnn_err *err);
@@ -66,6 +69,30 @@ int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *s
  * of the input until the next call. */
 int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
                          const int64_t *extent, const void **out, struct dnn_err *err);
+
+/* ---- plane.c: what is drawn of a sample.  Local. ---- */
+
+/* The middle plane of a volume, or all of a picture. */
+struct infer_plane {
+    int ndim;
+    int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS]; /* 1 beyond ndim         */
+    int64_t points, channels;                                /* of the output         */
+    float *output; /* owned; NULL: not needed                                       */
+};
+void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out);
+/* Whether some of it is in planes [first, first + n) of axis 0. */
+bool dnn_infer_plane_in(const struct infer_plane *plane, int64_t first, int64_t n);
+/* The same of the input.  The caller owns *out: dnn_free(). */
+int dnn_infer_plane_input(const struct infer_plane *plane, struct infer_input *in,
+                          int64_t sample, int64_t channels, float **out,
+                          struct dnn_err *err);
+/* Copy what it has of a box of the output. */
+void dnn_infer_plane_keep(struct infer_plane *plane, const int64_t *start,
+                          const int64_t *extent, const float *value);
+/* Draw it as number i of the worst samples. */
+int dnn_infer_plane_draw(const struct infer_plane *plane, struct infer_input *in,
+                         const struct infer_about *about, struct infer_worst *worst,
+                         int i, struct dnn_err *err);
 
 /* ---- row.c: slabs of one sample.  Local. ---- */
 
@@ -77,9 +104,11 @@ struct infer_volume {
     int64_t sample;
     const struct infer_about *about;
     int64_t from, to;        /* slabs to compute                                     */
+    int64_t unit;            /* number of the first slab of the sample, among all    */
     bool (*stop)(void *arg); /* asked between rows of tiles                          */
     void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
     void *arg;
+    struct infer_plane *keep; /* keep only this of the output; NULL: to the result   */
 };
 /* DNN_ESTOP: stopped; slabs that are complete are written. */
 int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err);

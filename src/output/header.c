@@ -8,59 +8,9 @@
 #include "output/output_impl.h"
 
 #include "import/nifti_write.h"
+#include "import/npy_write.h"
 
-#include <inttypes.h>
 #include <string.h>
-
-/* ---- NPY, version 1.0 ---- */
-
-static const char *npy_type(enum dnn_dtype type)
-{
-    switch (type) {
-    case DNN_U8:
-        return "|u1";
-    case DNN_U16:
-        return "<u2";
-    case DNN_I32:
-        return "<i4";
-    case DNN_F16:
-        return "<f2";
-    case DNN_F64:
-        return "<f8";
-    default:
-        return "<f4";
-    }
-}
-
-static void npy_header(const struct output_layout *l, struct dnn_buf *to)
-{
-    enum { FIXED = 10, ALIGN = 64 }; /* bytes before the text; of the whole header */
-    struct dnn_buf text = {0};
-
-    dnn_buf_add(&text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
-                npy_type(l->type));
-    for (int i = 0; i < l->shape.ndim; i++)
-        dnn_buf_add(&text, "%" PRId64 "%s", l->shape.dim[i],
-                    l->shape.ndim == 1      ? ","
-                    : i + 1 < l->shape.ndim ? ", "
-                                            : "");
-    dnn_buf_add(&text, "), }");
-    size_t len = (FIXED + text.len + 1 + ALIGN - 1) / ALIGN * ALIGN - FIXED;
-    dnn_buf_add(&text, "%*s\n", (int)(len - text.len - 1), "");
-    const unsigned char head[FIXED] = {0x93,
-                                       'N',
-                                       'U',
-                                       'M',
-                                       'P',
-                                       'Y',
-                                       1,
-                                       0,
-                                       (unsigned char)len,
-                                       (unsigned char)(len >> 8)};
-    dnn_buf_bytes(to, head, sizeof head);
-    dnn_buf_bytes(to, text.text, text.len);
-    dnn_buf_free(&text);
-}
 
 /* ---- NIfTI-1 ---- */
 
@@ -213,7 +163,7 @@ int dnn_output_header(const struct dnn_output *out, int part, int64_t sample,
     *header = (struct output_header){0};
     switch (out->part[part].format) {
     case DNN_OUTPUT_NPY:
-        npy_header(layout, &header->head);
+        dnn_npy_make(layout->type, &layout->shape, &header->head);
         return 0;
     case DNN_OUTPUT_TIFF:
         tiff_header(layout, header);

@@ -162,6 +162,11 @@ bool dnn_output_done(const struct dnn_output *out, int64_t sample, int64_t unit)
     return out->done[out->sample[sample].first + unit] == 1;
 }
 
+char *dnn_output_keep(const struct dnn_output *out, const char *name)
+{
+    return out->o.settings == NULL ? NULL : dnn_output_work(out, name);
+}
+
 static int complete_unit(struct dnn_output *out, int64_t unit, struct dnn_err *err)
 {
     int rc = 0;

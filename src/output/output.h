@@ -112,6 +112,11 @@ int dnn_output_input(struct dnn_output *out, int64_t sample,
 int dnn_output_unit(struct dnn_output *out, int64_t sample, int64_t unit,
                     struct dnn_err *err);
 
+/* Local.  The path of a file of the caller that is kept and removed with what is
+ * complete; NULL: there are no settings, so this run cannot be continued.  The caller
+ * owns it: dnn_free(). */
+char *dnn_output_keep(const struct dnn_output *out, const char *name);
+
 /* Collective.  Complete all files.  Frees out, also on failure; what is complete is
  * then kept for the next run. */
 int dnn_output_commit(struct dnn_output *out, struct dnn_err *err);

@@ -16,9 +16,10 @@
  *
  *   settings    what decides the results, and where datasets begin in outputs.h5
  *   journal.R   completed units, written by rank R; journal: those of earlier runs
- *   committing  exists if all units are complete: missing files have their names
- * already outputs.h5  the HDF5 file scratch     values for files that cannot be written
- * in boxes N/S.P       the file of part P for sample S
+ *   committing  exists if all units are complete; a file that is missing was renamed
+ *   outputs.h5  the HDF5 file
+ *   scratch     values for files that cannot be written in boxes
+ *   N/S.P       the file of part P for sample S
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -58,7 +59,7 @@ struct output_part {
 };
 
 /* Formats times contents: csv and json share a part. */
-enum { OUTPUT_PARTS = 14 * DNN_OUTPUT_MAX };
+enum { OUTPUT_PARTS = 15 * DNN_OUTPUT_MAX };
 
 struct output_sample {
     const char *name, *label;      /* relative to the inputs                         */

@@ -139,7 +139,7 @@ static int create_hdf5(struct dnn_output *out, struct dnn_err *err)
 {
     char *path = dnn_output_work(out, "outputs.h5");
     struct dnn_hdf5_out *file;
-    int rc = dnn_hdf5_create(path, DNN_F32, &file, err);
+    int rc = dnn_hdf5_create(path, &file, err);
 
     dnn_free(path);
     DNN_TRY(rc);

@@ -27,19 +27,6 @@ static void add_number(struct dnn_buf *to, float x, const char *no_number)
     dnn_buf_add(to, "%s", isfinite(x) ? text : no_number);
 }
 
-/* A field of a CSV file, in quotes if it needs them. */
-static void add_field(struct dnn_buf *to, const char *text)
-{
-    if (text[strcspn(text, ",\"\r\n")] == '\0') {
-        dnn_buf_add(to, "%s", text);
-        return;
-    }
-    dnn_buf_add(to, "\"");
-    for (; *text != '\0'; text++)
-        dnn_buf_add(to, *text == '"' ? "\"\"" : "%c", *text);
-    dnn_buf_add(to, "\"");
-}
-
 /* The name of a class, or NULL: only its number is known. */
 static const char *class_name(const struct dnn_output *out, int k, int64_t class)
 {
@@ -97,11 +84,11 @@ static void add_csv(const struct dnn_output *out, int k, int64_t row,
 
     dnn_buf_add(to, "%" PRId64 ",", row);
     if (out->o.names) {
-        add_field(to, out->sample[row].name);
+        dnn_buf_csv(to, out->sample[row].name);
         dnn_buf_add(to, ",");
     }
     if (name != NULL)
-        add_field(to, name);
+        dnn_buf_csv(to, name);
     else
         dnn_buf_add(to, "%" PRId64, class->class);
     dnn_buf_add(to, ",");

@@ -39,6 +39,7 @@ bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool class
                              .width = shape->dim[n - 2],
                              .channels = shape->dim[n - 1]};
     if (out->height < 2 || out->width < 2 || out->channels < 1) return false;
+    if (data == NULL) return true;
     int64_t at =
         n == 4 ? shape->dim[0] / 2 * out->height * out->width * out->channels : 0;
     if (classes)

@@ -17,7 +17,7 @@ struct dnn_view {
 };
 
 /* The image or middle slice of an array of this shape, channels last; false: not an
- * image. */
+ * image.  data NULL: only find out whether it is one. */
 bool dnn_figure_view(const struct dnn_shape *shape, const void *data, bool classes,
                      struct dnn_view *out);
 /* The predicted class of n scores and its probability; scores are logits,
@@ -34,5 +34,24 @@ struct dnn_figure {
 };
 int dnn_figure_draw(const struct dnn_figure *figure, struct dnn_canvas *out,
                     struct dnn_err *err);
+
+/* An evaluated sample; arrays are channels last. */
+struct dnn_figure_sample {
+    struct dnn_shape input_shape, target_shape;
+    const float *input;            /* or NULL                                        */
+    const int32_t *label;          /* the target: classes, or                        */
+    const float *value;            /* values, or a score per class                   */
+    const float *output;           /* has the spatial axes of the target             */
+    int64_t count;                 /* elements of the output                         */
+    bool classes;                  /* the output has scores of classes               */
+    int64_t nclasses;              /* 0: unknown                                     */
+    const char *const *class_name; /* [nclasses], or NULL                            */
+};
+enum { DNN_FIGURE_CAPTION = 280 };
+/* Draw a sample, with a caption such as "target 3, predicted 5 (0.61)".  If neither its
+ * input nor its output is an image, nothing is drawn and *out is unchanged. */
+int dnn_figure_draw_sample(const struct dnn_figure_sample *sample,
+                           struct dnn_canvas *out, char caption[DNN_FIGURE_CAPTION],
+                           struct dnn_err *err);
 
 #endif

@@ -177,9 +177,10 @@ static int run_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
     }
     step->grad_norm = norm(r);
     bool finite = isfinite(step->loss) && isfinite(step->grad_norm);
-    if (!finite && check) return dnn_replica_find_nan(r, cut, batch, &now, err);
-    /* Another rank may have failed. */
+    /* Another rank may have failed.  Its error is the cause: what it sent may have made
+     * NaN here, too. */
     if (!finite) DNN_TRY(dnn_comm_agree(r->cfg.comm, 0, err));
+    if (!finite && check) return dnn_replica_find_nan(r, cut, batch, &now, err);
     clip(r, step);
     DNN_TRY(update(r, &now, &penalty, err));
     step->loss += penalty;

@@ -82,8 +82,9 @@ void dnn_box_copy(int ndim, const int64_t *extent, size_t size, const void *from
     }
 }
 
-int dnn_box_check(const struct dnn_shape *shape, const int64_t *start,
-                  const int64_t *extent, struct dnn_err *err)
+/* DNN_EDATA if a box is not within the shape or has no elements. */
+static int check_box(const struct dnn_shape *shape, const int64_t *start,
+                     const int64_t *extent, struct dnn_err *err)
 {
     char text[DNN_SHAPE_TEXT];
 
@@ -105,7 +106,7 @@ int dnn_array_box(const struct dnn_array *array, const int64_t *start,
     size_t size = dnn_dtype_size(array->type);
     const char *first = array->data;
 
-    DNN_TRY(dnn_box_check(&array->shape, start, extent, err));
+    DNN_TRY(check_box(&array->shape, start, extent, err));
     for (int d = 0; d < shape.ndim; d++)
         shape.dim[d] = extent[d];
     DNN_TRY(dnn_array_make(out, array->type, &shape, err));
@@ -216,7 +217,7 @@ int dnn_source_read_box(const struct dnn_source *source, int64_t i, int c,
     struct dnn_shape shape;
 
     DNN_TRY(dnn_source_shape(source, i, c, &shape, err));
-    if (dnn_box_check(&shape, start, extent, err) < 0) {
+    if (check_box(&shape, start, extent, err) < 0) {
         dnn_source_label(source, i, name);
         return dnn_prefix(err, "%s: %s: ", name, source->col[c].name);
     }
@@ -228,21 +229,4 @@ int dnn_source_read_box(const struct dnn_source *source, int64_t i, int c,
     if (rc == 0) rc = dnn_array_box(&last->sample.col[c], start, extent, out, err);
     pthread_mutex_unlock(&last->lock);
     return rc;
-}
-
-bool dnn_source_boxes(const struct dnn_source *source)
-{
-    static const int64_t start[DNN_MAX_DIMS];
-    int64_t extent[DNN_MAX_DIMS];
-    struct dnn_array array = {0};
-    struct dnn_shape shape;
-    bool parts = source->count > 0;
-
-    for (int d = 0; d < DNN_MAX_DIMS; d++)
-        extent[d] = 1;
-    for (int c = 0; parts && c < source->ncols; c++)
-        parts = dnn_source_try_shape(source, 0, c, &shape, NULL) == 0 &&
-                dnn_source_try_box(source, 0, c, start, extent, &array, NULL) == 0;
-    dnn_array_free(&array);
-    return parts;
 }

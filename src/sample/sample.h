@@ -86,9 +86,6 @@ void dnn_box_copy(int ndim, const int64_t *extent, size_t size, const void *from
                   const int64_t *from_stride, void *to, const int64_t *to_stride);
 /* The strides of a dense array, in bytes. */
 void dnn_box_strides(int ndim, const int64_t *dim, size_t size, int64_t *stride);
-/* DNN_EDATA if a box is not within the shape or has no elements. */
-int dnn_box_check(const struct dnn_shape *shape, const int64_t *start,
-                  const int64_t *extent, struct dnn_err *err);
 /* Copy a box, which must be within the array, to out, which must not be array. */
 int dnn_array_box(const struct dnn_array *array, const int64_t *start,
                   const int64_t *extent, struct dnn_array *out, struct dnn_err *err);

@@ -74,9 +74,6 @@ struct dnn_source dnn_source_like(const struct dnn_source *from,
 
 /* ---- boxes: parts of samples.  Local, thread-safe. ---- */
 
-/* Whether boxes of the first sample are read without the rest of their arrays (of other
- * samples, too, if all files have the same format and compression). */
-bool dnn_source_boxes(const struct dnn_source *source);
 /* The shape of column c of sample i; the sample is read only if its format has no other
  * way. */
 int dnn_source_shape(const struct dnn_source *source, int64_t i, int c,

@@ -64,9 +64,8 @@ static int wrong(struct dnn_err *err, const char *text)
                     text);
 }
 
-/* Parse "metric,comparison,number"; *length: of the metric, which is not copied. */
-static int parse(const char *text, struct dnn_stopping *out, size_t *length,
-                 struct dnn_err *err)
+/* Parse "metric,comparison,number"; the metric is not copied. */
+static int parse(const char *text, struct dnn_stopping *out, struct dnn_err *err)
 {
     const char *sign = strchr(text, ',');
     const char *number = sign == NULL ? NULL : strchr(sign + 1, ',');
@@ -78,7 +77,6 @@ static int parse(const char *text, struct dnn_stopping *out, size_t *length,
     if ((*sign != '<' && *sign != '>') || sign + 1 != number) return wrong(err, text);
     *out =
         (struct dnn_stopping){.mode = *sign == '<' ? DNN_BETTER_LESS : DNN_BETTER_MORE};
-    *length = strcspn(text, ",");
     if (!means) {
         out->has_target = true;
         return dnn_text_real(number + 1, &out->target) && isfinite(out->target)
@@ -95,28 +93,17 @@ static int parse(const char *text, struct dnn_stopping *out, size_t *length,
     return 0;
 }
 
-int dnn_stopping_text(const char *text, struct dnn_stopping *out, struct dnn_err *err)
-{
-    size_t length;
-
-    DNN_TRY(parse(text, out, &length, err));
-    out->metric = dnn_strndup(text, length);
-    return 0;
-}
-
 static int read_text(const struct dnn_jobj *obj, struct dnn_arena *arena,
                      struct dnn_stopping *out, struct dnn_err *err)
 {
     struct dnn_err why;
     const char *text;
-    size_t length;
 
     DNN_TRY(dnn_json_string(obj, &text, err));
-    if (parse(text, out, &length, &why) < 0)
-        return dnn_json_fail(obj, err, "%s", why.text);
+    if (parse(text, out, &why) < 0) return dnn_json_fail(obj, err, "%s", why.text);
     char *metric =
         dnn_arena_strdup(arena == NULL ? dnn_json_arena(obj->file) : arena, text);
-    metric[length] = '\0';
+    metric[strcspn(metric, ",")] = '\0';
     out->metric = metric;
     return 0;
 }

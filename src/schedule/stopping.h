@@ -47,12 +47,6 @@ struct dnn_stopping_state {
 int dnn_stopping_read(const struct dnn_jobj *obj, struct dnn_arena *arena,
                       struct dnn_stopping *out, struct dnn_err *err);
 
-/* Local.  From a text as in NNLO: metric, comparison, number.  "val_acc,>,0.97" stops
- * when the metric is above 0.97 (< : below); "val_loss,~<,4" when the mean of the last
- * 4 epochs is not less than that of the 4 before (~> : not more).  The caller owns
- * out->metric: dnn_free(). */
-int dnn_stopping_text(const char *text, struct dnn_stopping *out, struct dnn_err *err);
-
 /* Call after each epoch.  Sets *stop, with the reason in why (for the log), and
  * *improved if the epoch is the best so far.  A metric that does not exist is an error
  * that lists the available ones. */

@@ -213,6 +213,7 @@ static int open_all(struct dnn_stage *s, struct dnn_err *err)
     } else {
         DNN_TRY(open_part(s, DNN_PART_TEST, &s->eval, err));
         if (s->eval.feed == NULL) return no_data(s, "no test samples", err);
+        if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
         s->test = &s->eval;
         if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
     }

@@ -196,9 +196,8 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
 }
 
 /* All ranks agree on errors before the next batch, because batches are collective. */
-static int all_batches(struct run *r, int64_t from, struct dnn_err *err)
+static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *err)
 {
-    int64_t n = dnn_feed_batches(r->data->feed);
     enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
     const struct dnn_batch *b;
 
@@ -218,9 +217,13 @@ static int all_batches(struct run *r, int64_t from, struct dnn_err *err)
 
 int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
                   struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
-                  int64_t from, double *loss, struct dnn_err *err)
+                  const struct dnn_stage_range *range, double *loss,
+                  struct dnn_err *err)
 {
     static const struct dnn_stage_watch nothing = {0};
+    const int64_t batches = dnn_feed_batches(data->feed);
+    int64_t from = range == NULL ? 0 : range->from, last = dnn_feed_count(data->feed);
+    int64_t to = range == NULL || range->to == 0 ? batches : range->to;
     struct run r = {.stage = stage,
                     .data = data,
                     .eval = eval,
@@ -229,10 +232,11 @@ int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
     for (int i = 0; eval != NULL && i < eval->nsets; i++)
         dnn_metrics_start(eval->set[i]);
     if (eval != NULL) dnn_replica_eval_start(stage->replica);
-    int rc = all_batches(&r, from, err);
+    int rc = all_batches(&r, from, to, err);
     dnn_feed_stop(data->feed);
     if (rc < 0 || eval == NULL) return rc;
     DNN_TRY(dnn_replica_eval_loss(stage->replica, loss, err));
-    *loss /= (double)dnn_feed_count(data->feed);
+    if (to < batches) last = to * data->batch_size;
+    *loss /= (double)(last - from * data->batch_size);
     return reduce_metrics(eval, err);
 }

@@ -7,6 +7,7 @@
 #define DNN_STAGE_EVAL_H
 
 #include "metric/metric.h"
+#include "picture/figure.h"
 #include "stage/stage.h"
 
 /* The metrics of a stage's first output, and space for the targets of a micro-batch. */
@@ -47,11 +48,24 @@ struct dnn_stage_watch {
     void *arg;
 };
 
-/* Collective.  Run all samples of data.  With eval, which needs targets: the metrics,
- * and *loss, the mean over the samples; eval NULL: outputs alone, from batch number
- * `from`.  DNN_ESTOP: stopped before the end. */
+/* Batches [from, to). */
+struct dnn_stage_range {
+    int64_t from, to; /* to 0: until the end                                          */
+};
+
+/* Collective.  Run the samples of some batches of data; range NULL: of all.  With eval,
+ * which needs targets: the metrics, and *loss, the mean over these samples; eval NULL:
+ * outputs alone.  DNN_ESTOP: stopped before the end. */
 int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
                   struct dnn_stage_eval *eval, const struct dnn_stage_watch *watch,
-                  int64_t from, double *loss, struct dnn_err *err);
+                  const struct dnn_stage_range *range, double *loss,
+                  struct dnn_err *err);
+
+/* Local.  Sample i of those seen, with its target, as a figure, except whether it has
+ * classes.  The input is the first one that is an image; its memory is *input, which
+ * the caller owns also after a failure: dnn_free(). */
+int dnn_stage_figure(const struct dnn_stage *stage, const struct dnn_stage_data *data,
+                     const struct dnn_stage_seen *seen, int64_t i,
+                     struct dnn_figure_sample *out, float **input, struct dnn_err *err);
 
 #endif

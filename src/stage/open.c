@@ -80,7 +80,8 @@ static enum dnn_model_role role_of(const struct dnn_stage *s,
 
     if (data->feed == NULL) return DNN_MODEL_TRAIN;
     if (s->mode == DNN_CONFIG_EVAL) return DNN_MODEL_EVALUATE;
-    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval && dnn_stage_has_targets(data->feed))
+    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval &&
+        dnn_stage_has_targets(data->feed))
         return DNN_MODEL_EVALUATE;
     return written ? DNN_MODEL_INFER : DNN_MODEL_TRAIN;
 }

@@ -22,6 +22,8 @@ void dnn_stage_data_free(struct dnn_stage_data *data);
 /* Local.  Whether a column is a target. */
 bool dnn_stage_has_targets(const struct dnn_feed *feed);
 
+/* Local.  Whether any column is a target. */
+bool dnn_stage_has_targets(const struct dnn_feed *feed);
 /* Local.  Find the columns of the network's inputs and targets. */
 int dnn_stage_columns(const struct dnn_stage *s, struct dnn_stage_data *data,
                       struct dnn_err *err);

@@ -33,18 +33,6 @@ static void add_name(struct table *t, const char *name)
     t->name[t->n++] = dnn_arena_strdup(t->arena, name);
 }
 
-static void add_quoted(struct dnn_buf *out, const char *name)
-{
-    if (strpbrk(name, ",\"") == NULL) {
-        dnn_buf_add(out, "%s", name);
-        return;
-    }
-    dnn_buf_add(out, "\"");
-    for (; *name != '\0'; name++)
-        dnn_buf_add(out, *name == '"' ? "\"\"" : "%c", *name);
-    dnn_buf_add(out, "\"");
-}
-
 /* The column of a name, usually guess; t->n: none. */
 static size_t find(const struct table *t, const char *name, size_t guess)
 {
@@ -66,7 +54,7 @@ static int widen(struct table *t, size_t old, struct dnn_err *err)
         dnn_buf_bytes(&out, line, (size_t)(end - line));
         for (size_t k = old; k < t->n; k++) {
             dnn_buf_add(&out, ",");
-            if (line == text) add_quoted(&out, t->name[k]);
+            if (line == text) dnn_buf_csv(&out, t->name[k]);
         }
         dnn_buf_add(&out, "\n");
     }
@@ -95,7 +83,7 @@ static int add_columns(struct table *t, const struct dnn_record *r, struct dnn_e
     if (old > 0) return widen(t, old, err);
     for (size_t k = 0; k < t->n; k++) {
         if (k > 0) dnn_buf_add(&header, ",");
-        add_quoted(&header, t->name[k]);
+        dnn_buf_csv(&header, t->name[k]);
     }
     dnn_buf_add(&header, "\n");
     int rc = dnn_append_add(t->file, header.text, header.len, err);

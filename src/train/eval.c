@@ -67,8 +67,8 @@ int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *
     if (run->eval == NULL) return 0;
     dnn_trainer_pictures_start(&t->log.pictures);
     bool swapped = dnn_trainer_ema_use(&t->ema, true);
-    int rc =
-        dnn_stage_run(run->stage, &run->stage->eval, run->eval, &watch, 0, &loss, err);
+    int rc = dnn_stage_run(run->stage, &run->stage->eval, run->eval, &watch, NULL,
+                           &loss, err);
     if (swapped) dnn_trainer_ema_use(&t->ema, false);
     DNN_TRY(rc);
     DNN_TRY(dnn_trainer_pictures_end(&t->log.pictures, err));

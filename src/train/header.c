@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -23,19 +24,6 @@ enum {
     HEAD = 14,
     TAIL = 8
 };
-
-const char *dnn_trainer_count(char out[32], int64_t n)
-{
-    char digits[24];
-    int len = snprintf(digits, sizeof digits, "%" PRId64, n), at = 0;
-
-    for (int i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0) out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = '\0';
-    return out;
-}
 
 /* ---- hosts ---- */
 
@@ -236,8 +224,7 @@ void dnn_trainer_header(const struct train_run *run, const char *dataset)
     dnn_log(DNN_INFO, "train", "data: %s", dataset);
     log_network(run);
     dnn_log(DNN_INFO, "train", "parameters: %s (%s trainable)",
-            dnn_trainer_count(params, g->params),
-            dnn_trainer_count(trainable, g->trainable));
+            dnn_text_count(params, g->params), dnn_text_count(trainable, g->trainable));
     dnn_log(
         DNN_INFO, "train", "memory per rank: %s",
         dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));

@@ -20,9 +20,6 @@
 /* ---- header.c.  Local. ---- */
 
 void dnn_trainer_header(const struct train_run *run, const char *dataset);
-/* The header of evaluation and inference. */
-/* Write 1234567 as "1,234,567"; returns out. */
-const char *dnn_trainer_count(char out[32], int64_t n);
 /* "n[001-200] (4 ranks each), login (1 rank)", for n hosts; for the run. */
 void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
                             struct dnn_buf *out);

@@ -51,7 +51,8 @@ static int load_weights(struct dnn_trainer *t, const char *load, struct dnn_err 
     int rc = dnn_load_find(dnn_config_path(run->config, load), &path, err);
 
     rc = dnn_comm_agree(run->comm, rc, err);
-    if (rc == 0) rc = dnn_load_weights(dnn_trainer_model(run), run->comm, path, err);
+    if (rc == 0)
+        rc = dnn_load_weights(dnn_trainer_model(run), run->comm, path, false, err);
     dnn_free(path);
     return rc;
 }

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "picture/png.h"
 #include "report/report.h"
 
@@ -118,8 +119,8 @@ static void add_facts(const struct train_record *record, const char *status,
     if (record->hash[0] != '\0') dnn_buf_add(out, "dataset hash\t%s\n", record->hash);
     dnn_buf_add(out, "network\t%s\n", config->net.graph->name);
     dnn_buf_add(out, "parameters\t%s (%s trainable)\n",
-                dnn_trainer_count(params, config->net.graph->params),
-                dnn_trainer_count(trainable, config->net.graph->trainable));
+                dnn_text_count(params, config->net.graph->params),
+                dnn_text_count(trainable, config->net.graph->trainable));
     if (config->loss_text != NULL) dnn_buf_add(out, "loss\t%s\n", config->loss_text);
     if (config->optimizer_text != NULL)
         dnn_buf_add(out, "optimizer\t%s\n", config->optimizer_text);

@@ -159,29 +159,6 @@ void dnn_stats_bins_merge(struct dnn_stats *a, const struct dnn_stats *b)
 
 /* The range of the bins is determined by the minimum and the maximum, so it can be
  * checked without the values. */
-bool dnn_stats_bins_valid(const struct dnn_stats *stats)
-{
-    double min = INFINITY, max = -INFINITY;
-    double low = 0, high = 0;
-
-    for (int i = 0; i < DNN_STATS_BINS; i++)
-        if (!dnn_stats_countable(stats->bin[i]) ||
-            (stats->bin[i] > 0 && !window_known(stats)))
-            return false;
-    for (int c = 0; c < DNN_STATS_CHANNELS; c++) {
-        bool none = stats->min[c] == INFINITY && stats->max[c] == -INFINITY;
-
-        if (!none && !(stats->min[c] <= stats->max[c] &&
-                       fabs(stats->min[c]) < 0x1p500 && fabs(stats->max[c]) < 0x1p500))
-            return false;
-        min = stats->min[c] < min ? stats->min[c] : min;
-        max = stats->max[c] > max ? stats->max[c] : max;
-    }
-    if (min <= max)
-        window_span(window_for(min, max, stats->whole, MIN_LEVEL), &low, &high);
-    return stats->low == low && stats->high == high;
-}
-
 double dnn_stats_quantile(const struct dnn_stats *stats, double share)
 {
     double total = 0, below = 0, width = (stats->high - stats->low) / DNN_STATS_BINS;

@@ -1,4 +1,4 @@
-/* slice.h - cut a volume into equal boxes, and assemble it again.
+/* slice.h - cut a volume into equal boxes.
  *
  * The keys are those of rmldnn's slicers: sizes, strides (default: sizes), padding or
  * padded_sizes, discard_remainders (default: kept and padded), transpose (2D).
@@ -49,15 +49,5 @@ void dnn_slices_shape(const struct dnn_slices *slices, int64_t channels,
 /* Copy box number `box`; points outside the volume are 0. */
 int dnn_slices_cut(const struct dnn_slices *slices, const struct dnn_array *volume,
                    int64_t box, struct dnn_array *out, struct dnn_err *err);
-/* The reverse: add a box without its padding to a volume of sums (f32, as many channels
- * as the box) and to the number of boxes at each point (weight, u16, no channels); both
- * must be initialised to 0.  dnn_slices_finish() divides, so that overlaps are
- * averaged; points outside all boxes stay 0.  The last bits of sums depend on the
- * order: add boxes in order of their numbers. */
-int dnn_slices_add(const struct dnn_slices *slices, const struct dnn_array *box_array,
-                   int64_t box, struct dnn_array *sum, struct dnn_array *weight,
-                   struct dnn_err *err);
-int dnn_slices_finish(struct dnn_array *sum, const struct dnn_array *weight,
-                      struct dnn_err *err);
 
 #endif

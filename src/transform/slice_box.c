@@ -1,4 +1,4 @@
-/* slice_box.c - cut boxes from a volume, and add them up again.
+/* slice_box.c - cut boxes from a volume.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -11,16 +11,15 @@
 #include <string.h>
 
 /* The common points of a box and the volume, along three axes (those of the volume,
- * after missing ones): their number, first positions, and steps in bytes or values. */
+ * after missing ones): their number, first positions, and steps in bytes. */
 struct common {
     int64_t n[DNN_MAX_SPACE], in_volume[DNN_MAX_SPACE], in_box[DNN_MAX_SPACE];
     int64_t volume_step[DNN_MAX_SPACE], box_step[DNN_MAX_SPACE];
     bool inside; /* no point of the box is outside */
 };
 
-/* with_padding: for cutting; without: for adding. */
 static struct common common_of(const struct dnn_slices *slices, int64_t box,
-                               int64_t pixel, bool with_padding)
+                               int64_t pixel)
 {
     int skip = DNN_MAX_SPACE - slices->nspace, axis[DNN_MAX_SPACE];
     struct common c = {
@@ -32,17 +31,15 @@ static struct common common_of(const struct dnn_slices *slices, int64_t box,
 
     dnn_slices_start(slices, box, start);
     for (int i = slices->nspace - 1; i >= 0; i--) {
-        int64_t before = slices->before[i];
-        int64_t first = with_padding ? start[i] - before : start[i];
-        int64_t end =
-            start[i] + slices->size[i] + (with_padding ? slices->after[i] : 0);
+        int64_t first = start[i] - slices->before[i];
+        int64_t end = start[i] + slices->size[i] + slices->after[i];
         int64_t low = first < 0 ? 0 : first;
         int64_t high = end > slices->full[i] ? slices->full[i] : end;
 
         c.inside = c.inside && low == first && high == end;
         c.n[skip + i] = high - low;
         c.in_volume[skip + i] = low;
-        c.in_box[skip + i] = low - (start[i] - before);
+        c.in_box[skip + i] = low - first;
         c.volume_step[skip + i] = step;
         step *= slices->full[i];
     }
@@ -104,115 +101,12 @@ int dnn_slices_cut(const struct dnn_slices *slices, const struct dnn_array *volu
     for (int k = dnn_slices_axes(slices, axis) - 1; k >= 0; k--)
         out->spacing[k] = volume->spacing[axis[k]];
 
-    struct common c = common_of(slices, box, (int64_t)pixel, true);
+    struct common c = common_of(slices, box, (int64_t)pixel);
     if (!c.inside) memset(out->data, 0, dnn_array_bytes(out));
     for (int64_t z = 0; z < c.n[0]; z++)
         for (int64_t y = 0; y < c.n[1]; y++)
             dnn_transform_copy((char *)out->data + box_at(&c, z, y), c.box_step[2],
                                (const char *)volume->data + volume_at(&c, z, y),
                                c.volume_step[2], c.n[2], pixel);
-    return 0;
-}
-
-/* Check that the counts match the sums. */
-static int check_pair(const struct dnn_array *sum, const struct dnn_array *weight,
-                      struct dnn_err *err)
-{
-    char is[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
-    struct dnn_shape points = sum->shape;
-
-    if (points.ndim > 0) points.dim[--points.ndim] = 0;
-    if (sum->shape.ndim < 1 || sum->type != DNN_F32 || weight->type != DNN_U16 ||
-        !dnn_shape_equal(&points, &weight->shape))
-        return dnn_fail(err, DNN_EDATA,
-                        "slices: sums are %s %s and counts %s %s; they must be f32, "
-                        "and u16 of the same shape without channels",
-                        dnn_dtype_name(sum->type),
-                        dnn_shape_text(is, sizeof is, &sum->shape),
-                        dnn_dtype_name(weight->type),
-                        dnn_shape_text(expected, sizeof expected, &weight->shape));
-    return 0;
-}
-
-static int check_sums(const struct dnn_slices *slices,
-                      const struct dnn_array *box_array, const struct dnn_array *sum,
-                      const struct dnn_array *weight, struct dnn_err *err)
-{
-    char is[DNN_SHAPE_TEXT], expected[DNN_SHAPE_TEXT];
-    struct dnn_shape shape;
-
-    dnn_slices_shape(slices, sum->shape.dim[slices->nspace], &shape);
-    if (!dnn_shape_equal(&shape, &box_array->shape))
-        return dnn_fail(err, DNN_EDATA, "slices: a box is %s; it must be %s",
-                        dnn_shape_text(is, sizeof is, &box_array->shape),
-                        dnn_shape_text(expected, sizeof expected, &shape));
-    return check_pair(sum, weight, err);
-}
-
-/* Add a row of a box; false if the count of a point overflows. */
-static bool add_row(const struct common *c, int64_t channels, const float *from,
-                    float *sum, uint16_t *weight)
-{
-    for (int64_t x = 0; x < c->n[2]; x++, from += c->box_step[2], sum += channels) {
-        if (weight[x] == UINT16_MAX) return false;
-        weight[x]++;
-        for (int64_t k = 0; k < channels; k++)
-            sum[k] += from[k];
-    }
-    return true;
-}
-
-int dnn_slices_add(const struct dnn_slices *slices, const struct dnn_array *box_array,
-                   int64_t box, struct dnn_array *sum, struct dnn_array *weight,
-                   struct dnn_err *err)
-{
-    struct dnn_array copy = {0};
-    const float *from = box_array->data;
-    bool counted = true;
-
-    DNN_TRY(check_volume(slices, sum, box, err));
-    DNN_TRY(check_sums(slices, box_array, sum, weight, err));
-    if (box_array->type != DNN_F32) {
-        int rc = dnn_array_make(&copy, DNN_F32, &box_array->shape, err);
-
-        if (rc == 0)
-            rc = dnn_convert(box_array->data, box_array->type, copy.data, DNN_F32,
-                             dnn_array_count(box_array), false, err);
-        if (rc < 0) {
-            dnn_array_free(&copy);
-            return rc;
-        }
-        from = copy.data;
-    }
-    int64_t channels = sum->shape.dim[slices->nspace];
-    struct common c = common_of(slices, box, channels, false);
-    for (int64_t z = 0; z < c.n[0] && counted; z++)
-        for (int64_t y = 0; y < c.n[1] && counted; y++) {
-            int64_t at = volume_at(&c, z, y);
-
-            counted =
-                add_row(&c, channels, from + box_at(&c, z, y), (float *)sum->data + at,
-                        (uint16_t *)weight->data + at / channels);
-        }
-    dnn_array_free(&copy);
-    if (counted) return 0;
-    return dnn_fail(err, DNN_ECONFIG,
-                    "slices: more than %d boxes overlap at a voxel; use larger strides",
-                    UINT16_MAX);
-}
-
-int dnn_slices_finish(struct dnn_array *sum, const struct dnn_array *weight,
-                      struct dnn_err *err)
-{
-    float *x = sum->data;
-    const uint16_t *n = weight->data;
-
-    DNN_TRY(check_pair(sum, weight, err));
-    int64_t points = dnn_array_count(weight);
-    int64_t channels = sum->shape.dim[sum->shape.ndim - 1];
-    for (int64_t i = 0; i < points; i++)
-        if (n[i] > 1)
-            for (int64_t k = 0; k < channels; k++)
-                x[i * channels + k] /= n[i];
     return 0;
 }

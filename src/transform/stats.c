@@ -317,31 +317,6 @@ void dnn_stats_merge(struct dnn_stats *a, const struct dnn_stats *b)
     a->bad += b->bad;
 }
 
-int dnn_stats_check(const struct dnn_stats *stats, struct dnn_err *err)
-{
-    if (!dnn_stats_countable(stats->count) || !dnn_stats_countable(stats->bad) ||
-        stats->nchannels < 0 || stats->nchannels > DNN_STATS_CHANNELS ||
-        stats->nclasses < 0 || stats->nclasses > DNN_STATS_CLASSES ||
-        (stats->whole != 0 && stats->whole != 1))
-        return dnn_fail(err, DNN_EDATA, "invalid statistics: impossible counts");
-    for (int c = 0; c < DNN_STATS_CHANNELS; c++)
-        if (!dnn_stats_countable(stats->good[c]) || !isfinite(stats->mean[c]) ||
-            !(stats->m2[c] >= 0))
-            return dnn_fail(err, DNN_EDATA,
-                            "invalid statistics: impossible moments of channel %d", c);
-    for (int k = 0; k < DNN_STATS_CLASSES; k++)
-        if (!dnn_stats_countable(stats->class_count[k]))
-            return dnn_fail(err, DNN_EDATA,
-                            "invalid statistics: class %d has %" PRId64 " members", k,
-                            stats->class_count[k]);
-    if (!dnn_stats_bins_valid(stats))
-        return dnn_fail(
-            err, DNN_EDATA,
-            "invalid statistics: the histogram does not match the range [%g, %g]",
-            stats->min[0], stats->max[0]);
-    return 0;
-}
-
 double dnn_stats_std(const struct dnn_stats *stats, int channel)
 {
     if (channel < 0 || channel >= stats->nchannels || stats->good[channel] == 0)

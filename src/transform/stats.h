@@ -50,8 +50,6 @@ int dnn_stats_add(struct dnn_stats *stats, const struct dnn_column *column,
  * depend on the blocks; mean and m2 have the same bits if the same blocks are merged in
  * the same order. */
 void dnn_stats_merge(struct dnn_stats *a, const struct dnn_stats *b);
-/* Check a struct that was received or read from a file; DNN_EDATA if it is invalid. */
-int dnn_stats_check(const struct dnn_stats *stats, struct dnn_err *err);
 /* The standard deviation of a channel, divided by the number of values (population);
  * NaN if there are none. */
 double dnn_stats_std(const struct dnn_stats *stats, int channel);

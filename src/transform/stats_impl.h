@@ -16,16 +16,8 @@ typedef double lanes __attribute__((vector_size(8 * LANES)));
 typedef double pair __attribute__((vector_size(16)));
 typedef int64_t mask __attribute__((vector_size(16))); /* all bits or none */
 
-/* Whether a count is valid: exact as a double, and sums of counts do not overflow. */
-static inline bool dnn_stats_countable(int64_t n)
-{
-    return n >= 0 && n <= (int64_t)1 << 53;
-}
-
 /* Adjust the bins to the smallest min and the largest max. */
 void dnn_stats_widen(struct dnn_stats *stats);
-/* Whether the range of the bins is what dnn_stats_widen() sets. */
-bool dnn_stats_bins_valid(const struct dnn_stats *stats);
 /* Count values within the range of the bins (times 0: nothing). */
 void dnn_stats_bins_add(struct dnn_stats *stats, const double *x, int64_t n);
 void dnn_stats_bin_add(struct dnn_stats *stats, double x, int64_t times);

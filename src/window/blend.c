@@ -37,7 +37,8 @@ static int64_t cells_of_layer(const struct dnn_window *window)
     return n;
 }
 
-struct blend_layer *blend_layer_of(const struct dnn_blend *blend, const int64_t *cell)
+/* The layer of a cell. */
+static struct blend_layer *layer_of(const struct dnn_blend *blend, const int64_t *cell)
 {
     return &blend->layer[cell[blend->cfg.window->lead] - blend->cell];
 }
@@ -49,7 +50,7 @@ struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *c
 
     for (int a = w->lead + 1; a < DNN_WINDOW_DIMS; a++)
         i = i * w->axis[a].ncells + cell[a];
-    return &blend_layer_of(blend, cell)->cell[i];
+    return &layer_of(blend, cell)->cell[i];
 }
 
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
@@ -128,7 +129,7 @@ static void fill_inverse(const struct dnn_window *window, const int64_t *cell,
 static int open_cell(struct dnn_blend *blend, const int64_t *cell, struct dnn_err *err)
 {
     const struct dnn_window *w = blend->cfg.window;
-    struct blend_layer *layer = blend_layer_of(blend, cell);
+    struct blend_layer *layer = layer_of(blend, cell);
 
     if (layer->cell == NULL) {
         layer->left = cells_of_layer(w);
@@ -158,7 +159,7 @@ static int open_cell(struct dnn_blend *blend, const int64_t *cell, struct dnn_er
 static int count_tile(struct dnn_blend *blend, const int64_t *cell, struct dnn_err *err)
 {
     const struct dnn_window *w = blend->cfg.window;
-    struct blend_layer *layer = blend_layer_of(blend, cell);
+    struct blend_layer *layer = layer_of(blend, cell);
     struct blend_cell *c = blend_cell_of(blend, cell);
     int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS];
     int64_t points = cell_points(w, cell);

@@ -95,8 +95,6 @@ struct blend_box {
 /* Bytes for a point: its sums and its weight. */
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
                          bool bounded);
-/* The layer of a cell and the cell in it. */
-struct blend_layer *blend_layer_of(const struct dnn_blend *blend, const int64_t *cell);
 struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *cell);
 void blend_cell_box(const struct dnn_window *window, const int64_t *cell,
                     int64_t *start, int64_t *extent);

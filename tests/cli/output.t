@@ -199,13 +199,13 @@ refused() {
         [ "$(tail -n 1 output)" = "$2" ] || cat output)"
 }
 refused "a vector cannot be a NIfTI file" \
-    "sample 0 (/in/put/scans/a.nii.gz): output mask of 4 cannot be written as nifti: 1 to 3 spatial axes are needed" \
+    "sample 0 (/in/put/scans/a.nii.gz): output mask of 4 cannot be written as nifti: 1 to 3 spatial axes are needed; write csv, json or npy instead" \
     bad vectors nifti
 refused "nor a picture" \
-    "sample 0 (/in/put/scans/a.nii.gz): output mask of 4 cannot be written as png: 2 or 3 spatial axes are needed" \
+    "sample 0 (/in/put/scans/a.nii.gz): output mask of 4 cannot be written as png: 2 or 3 spatial axes are needed; write csv, json or npy instead" \
     bad vectors png
 refused "a volume has no row" \
-    "sample 0 (/in/put/scans/a.nii.gz): output mask of 9x6x5x3 cannot be written as json: outputs of a classifier, without spatial axes, are needed" \
+    "sample 0 (/in/put/scans/a.nii.gz): output mask of 9x6x5x3 cannot be written as json: outputs of a classifier, without spatial axes, are needed; write npy, nifti or png instead" \
     bad volumes json
 refused "two channels are no picture" \
     "sample 0 (/in/put/scans/a.nii.gz): output mask of 6x5x2 cannot be written as png: 1 or 3 channels are needed; of others, the classes can be written" \

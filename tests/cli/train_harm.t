@@ -42,7 +42,7 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
     done
     mount -t tmpfs -o size=300k tmpfs small
     result "a small disk: the same weights after it is enlarged" "$(
-        head -c 220k /dev/zero > small/filler
+        head -c 190k /dev/zero > small/filler
         train 5 '.*: cannot be written: .*'"$full" small/run
         rm small/filler
         mount -o remount,size=10m small

@@ -62,7 +62,7 @@ last() { tail -n 1 "$1/metrics.csv" | cut -d , -f "$(head -n 1 "$1/metrics.csv" 
 result "a network is trained" "$(train 0 dense.json one; prints 'saved the network: one/model.json, one/model.weights.h5, one/model.keras, one/model.dnn')"
 result "another run with its two files has the same metrics" "$(
     train 0 taken.json two --set checkpoints.load=one/model.weights.h5
-    prints 'train: one/model.weights.h5: 4 of 4 weights, by name'
+    prints 'weights: one/model.weights.h5: 4 of 4 weights, by name'
     [ "$(last one)" = "$(last two)" ] || { last one; last two; }
     cmp one/model.weights.h5 two/model.weights.h5)"
 result "from the directory of a run: its newest checkpoint" "$(

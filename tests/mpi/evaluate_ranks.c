@@ -106,24 +106,45 @@ static void on_one(struct dnn_comm *self, enum dnn_evaluate_task task,
     text_of(e, self, rc, out, &err);
 }
 
+/* Save what was added, and load it into an evaluation that has other parts. */
+static int move(struct dnn_evaluation *from, struct dnn_evaluation *to,
+                struct dnn_err *err)
+{
+    struct dnn_buf state = {0};
+
+    dnn_evaluate_save(from, &state);
+    int rc = dnn_evaluate_load(to, state.text, state.len, err);
+    dnn_buf_free(&state);
+    return rc;
+}
+
 /* Slabs of `planes` planes, dealt to the first `ranks` ranks; odd turns in descending
- * order. */
+ * order.  resumed: only a third of the slabs is added directly, the others are from two
+ * states that were saved. */
 static void on_ranks(struct dnn_comm *comm, enum dnn_evaluate_task task, int ranks,
-                     int64_t planes, const struct data *d, struct dnn_buf *out)
+                     int64_t planes, bool resumed, const struct data *d,
+                     struct dnn_buf *out)
 {
     struct dnn_evaluate_cfg cfg = cfg_of(task);
-    struct dnn_evaluation *e = NULL;
+    struct dnn_evaluation *turn[3] = {NULL, NULL, NULL};
     struct dnn_err err = {0};
-    int rc = dnn_evaluate_open(&cfg, &e, &err);
+    int rc = 0, turns = resumed ? 3 : 1;
     const int64_t slabs = SAMPLES * (Z / planes);
 
+    for (int t = 0; t < turns && rc == 0; t++)
+        rc = dnn_evaluate_open(&cfg, &turn[t], &err);
     for (int64_t i = 0; i < slabs && rc == 0; i++) {
         const int64_t k = planes > 1 ? slabs - 1 - i : i;
 
         if (k % ranks != dnn_comm_rank(comm)) continue;
-        rc = add(e, task, d, k / (Z / planes), k % (Z / planes) * planes, planes, &err);
+        rc = add(turn[i / ranks % turns], task, d, k / (Z / planes),
+                 k % (Z / planes) * planes, planes, &err);
     }
-    text_of(e, comm, rc, out, &err);
+    for (int t = 1; t < turns; t++) {
+        if (rc == 0) rc = move(turn[t], turn[0], &err);
+        dnn_evaluate_close(turn[t]);
+    }
+    text_of(turn[0], comm, rc, out, &err);
 }
 
 static void compare(struct dnn_comm *comm, struct dnn_comm *self, const struct data *d,
@@ -135,13 +156,13 @@ static void compare(struct dnn_comm *comm, struct dnn_comm *self, const struct d
     on_one(self, task, d, &want);
     all_ok(comm, strstr(want.text, "\"worst\": [\n") != NULL, "%s on one rank", name);
     for (int ranks = 1; ranks <= dnn_comm_size(comm); ranks++)
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < 6; i++) {
             struct dnn_buf got = {0};
 
-            on_ranks(comm, task, ranks, planes[i], d, &got);
+            on_ranks(comm, task, ranks, planes[i % 3], i > 2, d, &got);
             all_ok(comm, strcmp(got.text, want.text) == 0,
-                   "%s in slabs of %d planes on %d ranks: the same bits", name,
-                   (int)planes[i], ranks);
+                   "%s in slabs of %d planes on %d ranks%s: the same bits", name,
+                   (int)planes[i % 3], ranks, i > 2 ? ", resumed" : "");
             dnn_buf_free(&got);
         }
     dnn_buf_free(&want);
@@ -173,6 +194,36 @@ static void refusals(struct dnn_comm *comm, const struct data *d)
                              "evaluated") != NULL,
            "an incomplete sample is refused");
     dnn_buf_free(&text);
+}
+
+/* A state that is cut or of another evaluation is refused. */
+static void damage(struct dnn_comm *comm, const struct data *d)
+{
+    struct dnn_evaluate_cfg cfg = cfg_of(DNN_EVALUATE_MASKS), other = cfg;
+    struct dnn_evaluation *e = NULL, *empty = NULL, *values = NULL;
+    struct dnn_err err = {0};
+    struct dnn_buf state = {0};
+    int bad = 0, rc = dnn_evaluate_open(&cfg, &e, &err);
+
+    other.task = DNN_EVALUATE_VALUES;
+    if (rc == 0) rc = dnn_evaluate_open(&cfg, &empty, &err);
+    if (rc == 0) rc = dnn_evaluate_open(&other, &values, &err);
+    if (rc == 0) rc = add(e, DNN_EVALUATE_MASKS, d, 0, 0, 2, &err);
+    if (rc == 0) rc = add(e, DNN_EVALUATE_MASKS, d, 1, 0, Z, &err);
+    if (rc == 0) dnn_evaluate_save(e, &state);
+    for (size_t len = 0; len < state.len && rc == 0; len++)
+        bad += dnn_evaluate_load(empty, state.text, len, &err) != DNN_EDATA;
+    all_ok(comm, rc == 0 && state.len > 0 && bad == 0, "states that are cut");
+    all_ok(comm,
+           rc == 0 &&
+               dnn_evaluate_load(values, state.text, state.len, &err) == DNN_EDATA,
+           "the state of another evaluation");
+    all_ok(comm, rc == 0 && dnn_evaluate_load(empty, state.text, state.len, &err) == 0,
+           "nothing was added then");
+    dnn_buf_free(&state);
+    dnn_evaluate_close(e);
+    dnn_evaluate_close(empty);
+    dnn_evaluate_close(values);
 }
 
 /* Ranks that disagree about a sample are found before its maps are assembled. */
@@ -222,6 +273,7 @@ int main(void)
     compare(comm, self, d, DNN_EVALUATE_VALUES, "values");
     refusals(comm, d);
     disagreement(comm, d);
+    damage(comm, d);
     dnn_free(d);
     dnn_comm_close(self);
     return all_done(comm);

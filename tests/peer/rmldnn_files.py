@@ -140,4 +140,5 @@ def main(words):
             print("differs by", abs(a - want[..., None]).max())
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -11,8 +11,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 import argparse
-import os
 import time
+
+import numpy as np
+import torch
+from monai.inferers import sliding_window_inference
+
+import tap  # noqa: F401  its path has keras_torch
+import keras_torch
 
 
 def numbers(kind):
@@ -37,33 +43,32 @@ def arguments():
     return p.parse_args()
 
 
-ARGS = arguments()
-os.environ["OMP_NUM_THREADS"] = str(ARGS.threads)  # before PyTorch is loaded
+def network(layers, weights, batch):
+    """A function of windows: the first output of the network."""
+    net = keras_torch.read(layers, batch).eval()
+    keras_torch.load_file(net, weights)
+    return lambda windows: net(windows)[0]
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from monai.inferers import sliding_window_inference  # noqa: E402
 
-import tap  # noqa: E402,F401  its path has keras_torch
-import keras_torch  # noqa: E402
+def infer(net, x, roi, batch=1, **how):
+    """The output for an array, channels last, and the seconds that it took."""
+    x = torch.from_numpy(x.astype(np.float32)).movedim(-1, 0)[None].contiguous()
+    with torch.no_grad():
+        start = time.perf_counter()
+        y = sliding_window_inference(x, roi, batch, net, **how)
+        seconds = time.perf_counter() - start
+    return y[0].movedim(0, -1).contiguous().numpy(), seconds
 
 
 def main():
-    torch.set_num_threads(ARGS.threads)
-    net = keras_torch.read(ARGS.layers, ARGS.batch).eval()
-    keras_torch.load_file(net, ARGS.weights)
-    x = torch.from_numpy(np.load(ARGS.input).astype(np.float32))
-    if x.ndim == len(ARGS.roi):
-        x = x[..., None]
-    x = x.movedim(-1, 0)[None].contiguous()
-    overlap = ARGS.overlap[0] if len(ARGS.overlap) == 1 else ARGS.overlap
-    with torch.no_grad():
-        start = time.perf_counter()
-        y = sliding_window_inference(
-            x, ARGS.roi, ARGS.batch, lambda windows: net(windows)[0], overlap=overlap,
-            mode=ARGS.mode, sigma_scale=ARGS.sigma_scale)
-        seconds = time.perf_counter() - start
-    np.save(ARGS.output, y[0].movedim(0, -1).contiguous().numpy())
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    x = np.load(args.input)
+    y, seconds = infer(network(args.layers, args.weights, args.batch),
+                       x[..., None] if x.ndim == len(args.roi) else x, args.roi, args.batch,
+                       overlap=args.overlap[0] if len(args.overlap) == 1 else args.overlap,
+                       mode=args.mode, sigma_scale=args.sigma_scale)
+    np.save(args.output, y)
     print(f"{seconds:.6f}")
 
 

@@ -83,6 +83,10 @@ static void numbers(void)
     is_text(dnn_text_number(out, -0.0), "0", "no negative zero");
     is_text(dnn_text_number(out, 0.1), "0.1", "few digits");
     is_text(dnn_text_number(out, 1 / 3.), "0.3333333333333333", "as many as needed");
+    char count[DNN_TEXT_COUNT];
+
+    is_text(dnn_text_count(count, 25636712), "25,636,712", "a count");
+    is_text(dnn_text_count(count, 999), "999", "a small count");
     is_text(dnn_text_bytes(out, sizeof out, 0), "0 B", "nothing");
     is_text(dnn_text_bytes(out, sizeof out, 1023), "1023 B", "bytes");
     is_text(dnn_text_bytes(out, sizeof out, 3.1 * (1 << 30)), "3.1 GiB", "GiB");
@@ -160,8 +164,24 @@ static void memory(void)
     dnn_free(text);
 }
 
+static void csv(void)
+{
+    static const char *const field[] = {"plain text", "", "a,b", "say \"x\"",
+                                        "two\nlines"};
+    struct dnn_buf buf = {0};
+
+    for (int i = 0; i < 5; i++) {
+        if (i > 0) dnn_buf_add(&buf, ",");
+        dnn_buf_csv(&buf, field[i]);
+    }
+    is_text(buf.text, "plain text,,\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"",
+            "fields of a CSV file");
+    dnn_buf_free(&buf);
+}
+
 int main(void)
 {
+    csv();
     buffers();
     nearest();
     numbers();

@@ -20,7 +20,7 @@ static int read_config(const char *text, struct dnn_config *config)
 {
     *config = (struct dnn_config){0};
     if (dnn_file_write(path, text, strlen(text), &err) < 0) return DNN_EIO;
-    return dnn_config_read(path, config, &err);
+    return dnn_config_read_set(path, 0, NULL, config, &err);
 }
 
 static void is_loss(const struct dnn_config *config, const char *want, const char *what)

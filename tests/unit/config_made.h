@@ -33,7 +33,7 @@ static inline int read_data(const char *data)
         dnn_format("{\"layers\": {\"zoo\": \"simplecnn\"}, \"data\": {\n%s}}", data);
     int rc = dnn_file_write(path, text, strlen(text), &err);
 
-    if (rc == 0) rc = dnn_config_read(path, &config, &err);
+    if (rc == 0) rc = dnn_config_read_set(path, 0, NULL, &config, &err);
     dnn_free(text);
     return rc;
 }

@@ -41,7 +41,7 @@ static int read_keys(const char *keys)
     char *path = below("config.json");
     int rc = dnn_file_write(path, text, strlen(text), &err);
 
-    if (rc == 0) rc = dnn_config_read(path, &config, &err);
+    if (rc == 0) rc = dnn_config_read_set(path, 0, NULL, &config, &err);
     dnn_free(path);
     dnn_free(text);
     return rc;

@@ -66,7 +66,7 @@ static double train(const struct dnn_graph *graph, const struct dnn_model_opts *
                     int steps, size_t *bytes)
 {
     struct dnn_model *model = NULL;
-    double loss = NAN;
+    double loss = NAN, sum = 0, one;
 
     if (dnn_model_make(graph, opts, &model, &err) == 0 &&
         dnn_model_start(model, &err) == 0 && dnn_model_fill(model, 3, &err) == 0) {
@@ -74,7 +74,11 @@ static double train(const struct dnn_graph *graph, const struct dnn_model_opts *
 
         for (int i = 0; i < steps && rc == 0; i++)
             rc = dnn_model_run(model, 0.01, NULL, &err);
-        if (rc < 0 || dnn_model_loss(model, &loss, &err) < 0) loss = NAN;
+        for (int i = 0; i < model->nlosses && rc == 0; i++) {
+            rc = dnn_exec_get(model->exec, model->loss[i], &one, &err);
+            sum += one;
+        }
+        if (rc == 0) loss = sum;
         if (bytes != NULL) *bytes = dnn_model_bytes(model).all;
     }
     if (isnan(loss)) printf("# %s\n", err.text);

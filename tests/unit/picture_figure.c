@@ -144,6 +144,50 @@ static void test_large(void)
     dnn_canvas_free(&c);
 }
 
+/* ---- samples ---- */
+
+static void test_sample(void)
+{
+    static const char *const name[] = {"cat", "dog"};
+    static const float image[] = {0, 1, 1, 0}, scores[] = {0.25F, 0.75F}, y[] = {2};
+    static const float masks[] = {0.9F, 0.1F, 0.8F, 0.2F, 0.3F, 0.7F, 0.6F, 0.4F};
+    static const int32_t dog[] = {1}, mask[] = {0, 1, 1, 0}, far[] = {7};
+    struct dnn_figure_sample s = {
+        .input_shape = {3, {2, 2, 1}},
+        .target_shape = {1, {1}      },
+        .label = dog,
+        .output = scores,
+        .count = 2,
+        .classes = true,
+        .nclasses = 2,
+        .class_name = name
+    };
+    char caption[DNN_FIGURE_CAPTION];
+    struct dnn_canvas c = {0};
+
+    ok(dnn_figure_draw_sample(&s, &c, caption, NULL) == 0 && c.rgb == NULL,
+       "a sample without an image is not drawn");
+    s.input = image;
+    ok(dnn_figure_draw_sample(&s, &c, caption, NULL) == 0 && c.rgb != NULL,
+       "an image with a class is");
+    is_text(caption, "target dog, predicted dog (0.75)", "... with names of classes");
+    dnn_canvas_free(&c);
+    s.label = far;
+    dnn_figure_draw_sample(&s, &c, caption, NULL);
+    is_text(caption, "target 7, predicted dog (0.75)", "a class without a name");
+    dnn_canvas_free(&c);
+    s.label = NULL, s.value = y, s.count = 1, s.classes = false;
+    dnn_figure_draw_sample(&s, &c, caption, NULL);
+    is_text(caption, "target 2, predicted 0.25", "a value");
+    dnn_canvas_free(&c);
+    s.target_shape = s.input_shape;
+    s.label = mask, s.output = masks, s.count = 8, s.classes = true;
+    dnn_figure_draw_sample(&s, &c, caption, NULL);
+    is_text(caption, "75.0 % correct", "a mask");
+    is_int(c.width, 3 * SIDE + 40, "... beside its input and target");
+    dnn_canvas_free(&c);
+}
+
 int main(void)
 {
     test_class();
@@ -151,5 +195,6 @@ int main(void)
     test_fields();
     test_colours();
     test_large();
+    test_sample();
     return done();
 }

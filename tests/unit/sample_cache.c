@@ -88,7 +88,6 @@ static void boxes(void)
     struct dnn_source *source = make(1000);
     struct dnn_shape shape;
 
-    ok(!dnn_source_boxes(source), "a source of complete samples");
     ok(has_box(source, 3) && has_box(source, 4) && has_box(source, 3), "boxes of them");
     is_int(reads, 2, "each sample is read once");
     is_int(dnn_source_shape(source, 4, 0, &shape, &err), 0, "a shape");

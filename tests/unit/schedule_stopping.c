@@ -150,18 +150,6 @@ static void refusals(void)
     refuses("{\"s\": 5}", "train.json:1: s: must be an object, not 5");
 }
 
-static void texts(void)
-{
-    struct dnn_stopping how;
-
-    is_int(dnn_stopping_text("val_acc,>,0.5", &how, &err), 0, "a short form");
-    ok(strcmp(how.metric, "val_acc") == 0 && how.mode == DNN_BETTER_MORE &&
-           how.has_target && how.target == 0.5 && how.patience == 0,
-       "its meaning");
-    dnn_free((void *)how.metric);
-    is_int(dnn_stopping_text("what", &how, &err), DNN_ECONFIG, "none");
-}
-
 static void metrics(void)
 {
     const struct dnn_stopping how = {.metric = "dice", .patience = 1};
@@ -219,7 +207,6 @@ int main(void)
     targets();
     windows();
     refusals();
-    texts();
     metrics();
     return done();
 }

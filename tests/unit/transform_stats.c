@@ -397,54 +397,6 @@ static void repeated(void)
     dnn_array_free(&b);
 }
 
-/* Damaged statistics from a file. */
-static void damage(void)
-{
-    struct dnn_column col = column_of(DNN_KIND_IMAGE, DNN_F32);
-    struct dnn_array a = drawn(DNN_F32, "700x3");
-    struct dnn_stats *s = stats_of(&col, NULL), *t = stats_of(&col, &a);
-    int trusted = 0;
-
-    ok(dnn_stats_check(s, &err) == 0 && dnn_stats_check(t, &err) == 0,
-       "valid statistics are accepted");
-    t->nchannels = 65;
-    is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "invalid statistics: impossible counts", "65 channels");
-    t->nchannels = 3;
-    t->m2[1] = -1;
-    is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "invalid statistics: impossible moments of channel 1", "negative m2");
-    t->m2[1] = 1;
-    t->class_count[9] = -4;
-    is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "invalid statistics: class 9 has -4 members", "negative class");
-    t->class_count[9] = 0;
-    t->min[0] = -1;
-    t->max[0] = 1;
-    t->high *= 2;
-    is_text(dnn_stats_check(t, &err) < 0 ? err.text : "",
-            "invalid statistics: the histogram does not match the range [-1, 1]",
-            "bins that end elsewhere");
-    for (int i = 0; i < 300; i++) { /* accepted statistics must not cause a crash */
-        dnn_free(t);
-        t = stats_of(&col, &a);
-        for (int k = 0; k < 3; k++) {
-            size_t at = (size_t)draw((int64_t)sizeof *t);
-
-            if (draw(2) == 0) at = (size_t)draw(2 * 1024 + 80);
-            ((unsigned char *)t)[at] ^= (unsigned char)(1 << draw(8));
-        }
-        if (dnn_stats_check(t, &err) < 0) continue;
-        trusted++;
-        dnn_stats_quantile(t, 0.99);
-        dnn_stats_merge(s, t);
-    }
-    ok(trusted < 300, "%d of 300 damaged ones are accepted, and harmless", trusted);
-    dnn_free(s);
-    dnn_free(t);
-    dnn_array_free(&a);
-}
-
 int main(void)
 {
     moments();
@@ -459,6 +411,5 @@ int main(void)
     classes();
     refusals();
     repeated();
-    damage();
     return done();
 }

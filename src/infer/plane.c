@@ -1,0 +1,89 @@
+/* plane.c - what is drawn of a sample in tiles: its middle plane, or all of a picture.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Copyright the dnn-toolkit authors
+ */
+#include "infer/volume_impl.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out)
+{
+    *out = (struct infer_plane){
+        .ndim = about->shape.ndim - 1, .extent = {1, 1, 1},
+               .points = 1
+    };
+    for (int d = 0; d < out->ndim; d++)
+        out->extent[d] = about->shape.dim[d];
+    if (out->ndim == 3) {
+        out->start[0] = out->extent[0] / 2;
+        out->extent[0] = 1;
+    }
+    for (int d = 0; d < DNN_WINDOW_DIMS; d++)
+        out->points *= out->extent[d];
+}
+
+bool dnn_infer_plane_in(const struct infer_plane *p, int64_t first, int64_t n)
+{
+    return p->start[0] < first + n && p->start[0] + p->extent[0] > first;
+}
+
+int dnn_infer_plane_input(const struct infer_plane *p, struct infer_input *in,
+                          int64_t sample, int64_t channels, float **out,
+                          struct dnn_err *err)
+{
+    *out = dnn_alloc((size_t)(p->points * channels) * sizeof **out);
+    return dnn_infer_input_box(in, sample, p->start, p->extent, *out, err);
+}
+
+void dnn_infer_plane_keep(struct infer_plane *p, const int64_t *start,
+                          const int64_t *extent, const float *value)
+{
+    const int64_t depth = p->ndim == 3 ? extent[2] : 1;
+    const int64_t at = p->ndim == 3 ? start[2] : 0, line = depth * p->channels;
+
+    for (int64_t i = 0; i < extent[0]; i++) {
+        const int64_t plane = start[0] + i - p->start[0];
+
+        if (plane < 0 || plane >= p->extent[0]) continue;
+        for (int64_t j = 0; j < extent[1]; j++) {
+            const int64_t row = plane * p->extent[1] + start[1] + j;
+
+            memcpy(p->output + (row * p->extent[2] + at) * p->channels,
+                   value + (i * extent[1] + j) * line, (size_t)line * sizeof *value);
+        }
+    }
+}
+
+int dnn_infer_plane_draw(const struct infer_plane *p, struct infer_input *in,
+                         const struct infer_about *about, struct infer_worst *worst,
+                         int i, struct dnn_err *err)
+{
+    const int64_t number = worst->list[i].sample;
+    struct dnn_figure_sample sample = {.input_shape = about->shape,
+                                       .output = p->output,
+                                       .count = p->points * p->channels};
+    const void *target;
+    float *input = NULL;
+
+    memcpy(sample.input_shape.dim, p->extent, (size_t)p->ndim * sizeof *p->extent);
+    sample.target_shape = sample.input_shape;
+    sample.target_shape.dim[p->ndim] =
+        worst->r->task == DNN_EVALUATE_VALUES ? p->channels : 1;
+    int rc = dnn_infer_target_box(in, number, p->start, p->extent, &target, err);
+    if (rc == 0)
+        rc = dnn_infer_plane_input(p, in, number, about->shape.dim[p->ndim], &input,
+                                   err);
+    if (rc == 0) {
+        sample.input = input;
+        if (worst->r->task == DNN_EVALUATE_VALUES)
+            sample.value = target;
+        else
+            sample.label = target;
+        dnn_infer_worst_save(worst, i, &sample);
+    }
+    dnn_free(input);
+    return rc;
+}
