@@ -28,11 +28,11 @@ make_model
 make_volumes tiles 3 240 32 24
 make_volumes batches 400 8
 
-# command MODE DIR: sets the array $infer
-command() {
+# set_command MODE DIR: sets the array $infer
+set_command() {
     local formats=hdf5,npy,nifti,png,overlay
     [ "$1" = tiles ] || formats=hdf5,npy
-    infer=(dnn-infer seg/model.dnn "$1" --output "$2" --format $formats --content "values,classes"
+    infer=(dnn-infer seg/model.dnn "$1" --output "$2" --format "$formats" --content "values,classes"
         --set deterministic=true --set inference.gzip=true --set data.test_batch_size=3)
 }
 # ms: print the time in milliseconds
@@ -59,7 +59,7 @@ complain() {
 declare -A took
 for mode in tiles batches; do
     begin=$(ms)
-    command $mode want-$mode
+    set_command $mode want-$mode
     result "$mode: an uninterrupted run" "$(guarded "${infer[@]}" > output 2>&1 || cat output)"
     took[$mode]=$(($(ms) - begin + 150))
     result "$mode: has files to compare with" \
@@ -70,7 +70,7 @@ done
 start() {
     : > output
     rank=()
-    command "$mode" run
+    set_command "$mode" run
     if [ "$1" = 1 ]; then
         "${infer[@]}" > output 2>&1 &
     else

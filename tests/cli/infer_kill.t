@@ -152,12 +152,13 @@ result "a second run in the same directory is refused" "$(
     ended 0)"
 
 bash "$here/tests/infer_kill.sh" 12 25 > killed
-while read -r line; do
+mapfile -t lines < killed
+for line in "${lines[@]}"; do
     case $line in
     'ok '*) result "killed: ${line#*- }" '' ;;
-    'not ok '*) result "killed: ${line#*- }" "$(grep '^#' killed)" ;;
+    'not ok '*) result "killed: ${line#*- }" "${lines[*]}" ;;
     '# '*) echo "$line" ;;
     esac
-done < killed
+done
 result "the kills are complete" "$(grep -q '^1\.\.' killed || cat killed)"
 finish

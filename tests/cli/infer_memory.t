@@ -45,10 +45,10 @@ result "half a volume of $extent planes, $classes classes" "$([ "$half" -gt 0 ] 
 volume "$extent"
 whole=$(peak)
 result "all of it" "$([ "$whole" -gt 0 ] || cat output)"
-# All outputs would take extent^3 * classes * 4 bytes.
-echo "# $((half / 1024)) MiB and $((whole / 1024)) MiB; all outputs: $((extent * extent * extent / 1024 * classes * 4 / 1024)) MiB"
+all=$((extent * extent * extent * classes * 4 / 1024)) # KiB of all outputs, as values
+echo "# $((half / 1024)) MiB and $((whole / 1024)) MiB; all outputs: $((all / 1024)) MiB"
 result "takes the same memory" "$([ "$whole" -le $((half + half / 20)) ] || echo "$half KiB, then $whole KiB")"
-result "less than the outputs" "$([ "$whole" -le $((extent * extent * extent / 1024 * classes * 4)) ] || echo "$whole KiB")"
+result "less than the outputs" "$([ "$whole" -le "$all" ] || echo "$whole KiB")"
 result "and writes all planes" "$(
     [ "$(stat -c %s out/volume_classes.npy)" = $((128 + extent * extent * extent)) ] || ls -l out)"
 finish
