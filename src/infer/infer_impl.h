@@ -6,7 +6,7 @@
  * volume.c     samples of other sizes, in tiles;
  * row.c        a row of tiles: the network, flips, blending;
  * input.c      the inputs of volume.c: reading ahead, transforms;
- * tiles.c      the network at the extents of a tile;
+ * tiles.c      whether there are tiles; the network at the extents of a tile;
  * result.c     where outputs go: files, evaluation;
  * resume.c     the evaluation of an interrupted run;
  * report.c     the results of an evaluation.
@@ -141,7 +141,7 @@ int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *va
 /* Collective.  Write what is complete when the first `done` samples have been added. */
 int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err *err);
 
-/* ---- volume.c.  Collective. ---- */
+/* ---- tiles.c, volume.c.  Collective. ---- */
 
 /* Whether test samples have other extents than the network's input, so that they must
  * be cut into tiles. */

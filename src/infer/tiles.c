@@ -1,4 +1,4 @@
-/* tiles.c - the network at the extents of a tile.
+/* tiles.c - whether samples are cut into tiles, and the network for a tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,6 +9,88 @@
 #include "engine/load.h"
 
 #include <string.h>
+
+/* ---- whether there are tiles ---- */
+
+static bool differs(const struct dnn_shape *data, const struct dnn_shape *net)
+{
+    bool differs = false;
+
+    if (data->ndim != net->ndim - 1 || data->ndim < 2) return false;
+    if (data->dim[data->ndim - 1] != net->dim[net->ndim - 1]) return false;
+    for (int d = 0; d + 1 < data->ndim; d++)
+        differs = differs || data->dim[d] != net->dim[d + 1];
+    return differs;
+}
+
+/* Whether each output has the spatial extents of the input. */
+static bool is_dense(const struct dnn_graph *graph)
+{
+    const struct dnn_shape *in = &graph->node[graph->input[0]].out;
+
+    for (int k = 0; k < graph->noutputs; k++) {
+        const struct dnn_shape *out = &graph->node[graph->output[k]].out;
+
+        if (out->ndim != in->ndim) return false;
+        for (int d = 1; d + 1 < in->ndim; d++)
+            if (out->dim[d] != in->dim[d]) return false;
+    }
+    return graph->ninputs == 1 && in->ndim >= 3 && in->ndim <= DNN_WINDOW_DIMS + 2;
+}
+
+static int samples_differ(const struct dnn_config *config, bool *out,
+                          struct dnn_err *err)
+{
+    const struct dnn_graph *graph = config->net.graph;
+    const struct dnn_shape *net = &graph->node[graph->input[0]].out;
+    struct infer_input *input;
+    struct infer_about about;
+    int rc = 0;
+
+    DNN_TRY(dnn_infer_input_open(config, &input, err));
+    const struct dnn_shape *all = &dnn_infer_input_column(input)->shape;
+    *out = dnn_shape_known(all) && differs(all, net);
+    /* Files of which each has its own extents. */
+    int64_t n = dnn_shape_known(all) ? 0 : dnn_infer_input_count(input);
+    for (int64_t i = 0; i < n && rc == 0 && !*out; i++) {
+        rc = dnn_infer_input_about(input, i, &about, err);
+        *out = rc == 0 && differs(&about.shape, net);
+    }
+    dnn_infer_input_close(input);
+    return rc;
+}
+
+int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
+                          bool *out, struct dnn_err *err)
+{
+    const struct dnn_config_infer *how = config->infer;
+    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0;
+    bool dense = is_dense(config->net.graph);
+    int64_t any = wanted;
+    int rc = 0;
+
+    *out = false;
+    if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.tiles: %s",
+                      dense ? "there are data.slicers, or no data"
+                            : "tiles need a network with one input with spatial axes, "
+                              "and outputs of the same extents");
+    else if (!wanted && dense && config->data != NULL &&
+             config->data->slicers.count == 0 &&
+             dnn_config_test_mode(config) != DNN_CONFIG_NOTHING) {
+        bool differ = false;
+
+        rc = samples_differ(config, &differ, err);
+        any = differ;
+    }
+    DNN_TRY(dnn_comm_agree(session->comm, rc, err));
+    /* Ranks that see other files must not go another way. */
+    DNN_TRY(dnn_comm_bcast(session->comm, "tiles", &any, sizeof any, 0, err));
+    *out = any != 0;
+    return 0;
+}
+
+/* ---- the network ---- */
 
 /* The network of the configuration, or the same for other extents. */
 static int make_graph(struct infer_net *n, const int64_t *tile, struct dnn_err *err)
