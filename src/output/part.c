@@ -153,7 +153,10 @@ int dnn_output_check(const struct dnn_output *out, int64_t sample,
         const struct output_part *p = &out->part[i];
         const struct dnn_shape *s = &about->shape[p->k];
         const char *why = refusal(p, s);
-        const char *instead = s->ndim > 1 ? "npy, nifti or png" : "csv, json or npy";
+        const char *instead = s->ndim == 1 ? "; write csv, json or npy instead"
+                              : p->format == DNN_OUTPUT_CSV
+                                  ? "; write npy, nifti or png instead"
+                                  : "";
         const char *format = dnn_choice_name(dnn_output_format_choices, (int)p->format);
 
         if (why == NULL) continue;
@@ -162,7 +165,7 @@ int dnn_output_check(const struct dnn_output *out, int64_t sample,
         return dnn_fail(err, DNN_EDATA,
                         "sample %" PRId64
                         " (%.200s): output %s of %s cannot be written "
-                        "as %s: %s; write %s instead",
+                        "as %s: %s%s",
                         sample, about->name,
                         out->o.output_name == NULL ? "" : out->o.output_name[p->k],
                         dnn_shape_text(text, sizeof text, s), format, why, instead);

@@ -36,7 +36,7 @@ infer() {
     local launch=()
     [ "$1" = 1 ] || launch=("$mpirun" -n "$1")
     "${launch[@]}" dnn-infer net/model.dnn scans --target masks --output "$2" --kernels heuristic \
-        --format npy,overlay --set inference.overlap=0.5 --set inference.flips=[0,1,2] --set inference.activation=none "${@:3}" > output 2>&1 &
+        --format npy,overlay --set inference.overlap=0.5 --set inference.flips='[0,1,2]' --set inference.activation=none "${@:3}" > output 2>&1 &
     pid=$!
 }
 # ended STATUS: it ends with this status; prints errors
@@ -51,6 +51,7 @@ same() {
     diff <(sed 's/"seconds": [^,]*//' want/test.json) <(sed 's/"seconds": [^,]*//' "$1/test.json")
 }
 # recorded DIR N: at least N slabs are complete
+# shellcheck disable=SC2317  # called by wait_for
 recorded() {
     [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((16 * $2)) ]
 }
