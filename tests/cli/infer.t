@@ -235,9 +235,9 @@ result "flips: the mean over flipped inputs" "$(
     for flip in 0 1 2 3; do
         infer 0 $seg flip$flip.npy --output flip --set inference.activation=none
     done
-    infer 0 $seg flip0.npy --output flipped --set inference.activation=none --set inference.flips=[0,2]
-    infer 0 $seg flip0.npy --output flipped-soft --set inference.activation=softmax --set inference.flips=[0,2]
-    infer 0 $seg flip0.npy --output flipped-three --set inference.activation=none --set inference.flips=[0,2] --set inference.batch=3
+    infer 0 $seg flip0.npy --output flipped --set inference.activation=none --set 'inference.flips=[0,2]'
+    infer 0 $seg flip0.npy --output flipped-soft --set inference.activation=softmax --set 'inference.flips=[0,2]'
+    infer 0 $seg flip0.npy --output flipped-three --set inference.activation=none --set 'inference.flips=[0,2]' --set inference.batch=3
     py '
 want = 0
 for flip in 0, 1, 2, 3:
