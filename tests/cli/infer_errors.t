@@ -150,7 +150,9 @@ slices 4 '1.npy: input is 8x8x8x1, but slices are cut from volumes of 12x9x10' '
 slices '[34]' 'data.slicers\[0\]: slices: sizes\[0\] is 100; it must be 1 to 12, the size of the volume' '[100, 8, 8]'
 refused 4 'deep/0.npy: sample shape 9x10x3x4x5: an image or mask must have 1 to 3 spatial axes and one channel axis' \
     net/model.dnn deep --output out
-refused 4 'rgb.bp: there is no split "test"; .*"?all"?' net/model.dnn rgb.bp --output out
+misfit 9x8x8x3 8x8x8x1 net/model.dnn rgb.bp --output out
+refused 4 'rgb.bp: there is no split "none"; .*"?all"?' \
+    net/model.dnn rgb.bp --output out --set data.test_split=none
 
 # ---- targets ----
 
@@ -195,7 +197,7 @@ keys 'inference.tile: has 2 numbers, .*' --set 'inference.tile=[8, 8]'
 keys '--set inference.flips=.*: must be between 0 and 2, not 3' --set 'inference.flips=[3]'
 keys '--set inference.sigma=0: must be between .*' --set inference.sigma=0
 keys '--set inference.formats=.*: must be one of hdf5, bp5, .*, not "xyz"' --format xyz
-keys 'inference.tiles: tiles need a network with one input with spatial axes, and outputs of the same extents' \
+keys 'inference.tiles: they need a network with one input with spatial axes, and outputs of the same extents' \
     --set inference.tiles=true --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
 refused 8 'sample "0.npy": the sums of overlapping tiles need .* more than the limit of 1.0 KiB; they need less with .*' \
     net/model.dnn large --output out --set inference.memory=1KiB
