@@ -70,7 +70,7 @@ static void find_values(const struct infer_result *r, const struct infer_found *
 static void add_json(const struct infer_result *r, const struct infer_found *found,
                      const struct values *v, struct dnn_buf *out)
 {
-    dnn_buf_add(out, "{\"samples\": %" PRId64, found->samples);
+    dnn_buf_add(out, "\"samples\": %" PRId64, found->samples);
     for (int i = 0; i < v->record.n; i++) {
         dnn_buf_add(out, ", ");
         dnn_json_quoted(out, v->name[i] + strlen("val_"));
@@ -83,7 +83,26 @@ static void add_json(const struct infer_result *r, const struct infer_found *fou
         dnn_buf_add(out, ", \"evaluation\": ");
         dnn_evaluate_json(r->evaluation, out);
     }
-    dnn_buf_add(out, "}\n");
+}
+
+/* --json: one line on stdout, also without an evaluation. */
+static void print_json(const struct infer_result *r, const struct infer_found *found,
+                       const struct values *v)
+{
+    struct dnn_buf text = {0};
+    const char *path;
+
+    dnn_buf_add(&text, "{\"event\": \"inference\", \"seconds\": %.6g, \"outputs\": [",
+                found->seconds);
+    for (int i = 0; r->files != NULL && (path = dnn_output_path(r->files, i)) != NULL;
+         i++) {
+        dnn_buf_add(&text, "%s", i == 0 ? "" : ", ");
+        dnn_json_quoted(&text, path);
+    }
+    dnn_buf_add(&text, "], ");
+    add_json(r, found, v, &text);
+    printf("%s}\n", text.text);
+    dnn_buf_free(&text);
 }
 
 /* test.json; files of the training run are not replaced. */
@@ -94,22 +113,23 @@ static int write_json(const struct infer_result *r, const struct infer_found *fo
     char *path = dnn_format("%s/test.json", dnn_config_dir(r->config));
     int rc = dnn_file_make_dirs(dnn_config_dir(r->config), err);
 
+    dnn_buf_add(&text, "{");
     add_json(r, found, v, &text);
+    dnn_buf_add(&text, "}\n");
     if (rc == 0) rc = dnn_file_write(path, text.text, text.len, err);
     dnn_buf_free(&text);
     dnn_free(path);
     return rc;
 }
 
-/* X_test.txt of rmldnn, and a line on stdout. */
-static int write_record(const struct infer_result *r, const struct dnn_infer_opts *opts,
-                        const struct values *v, struct dnn_err *err)
+/* X_test.txt of rmldnn. */
+static int write_record(const struct infer_result *r, const struct values *v,
+                        struct dnn_err *err)
 {
     const struct dnn_telemetry_cfg cfg = {
         .dir = dnn_config_dir(r->config),
         .outfile = dnn_config_path(r->config, r->config->outfile),
-        .tests = true,
-        .json_to_stdout = opts->json};
+        .tests = true};
     struct dnn_telemetry *to = NULL;
 
     DNN_TRY(dnn_telemetry_open(&cfg, &to, err));
@@ -146,13 +166,14 @@ static int report(const struct infer_result *r, const struct dnn_infer_opts *opt
     log_values(found, v);
     if (v->record.n > 0 || r->evaluation != NULL) {
         rc = write_json(r, found, v, err);
-        if (rc == 0) rc = write_record(r, opts, v, err);
+        if (rc == 0) rc = write_record(r, v, err);
     }
     if (rc == 0 && r->evaluation != NULL) {
         rc = dnn_evaluate_csv(r->evaluation, dnn_config_dir(r->config), err);
         if (!opts->json && dnn_log_enabled(DNN_INFO, "infer"))
             dnn_evaluate_print(r->evaluation, stdout);
     }
+    if (rc == 0 && opts->json) print_json(r, found, v);
     return rc;
 }
 
