@@ -40,9 +40,9 @@ if [ "$DNN_HARM_MOUNTS" = yes ]; then
             tail -c 1 small/run/metrics.csv | od -An -c | grep -q '\\n' || tail -n 2 small/run/metrics.csv)"
         umount small
     done
-    mount -t tmpfs -o size=300k tmpfs small
+    mount -t tmpfs -o size=380k tmpfs small
     result "a small disk: the same weights after it is enlarged" "$(
-        head -c 190k /dev/zero > small/filler
+        head -c 200k /dev/zero > small/filler
         train 5 '.*: cannot be written: .*'"$full" small/run
         rm small/filler
         mount -o remount,size=10m small
