@@ -39,11 +39,12 @@ int dnn_trainer_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
     return dnn_ckpt_reserve(c->ckpts, c->state.n, c->state.array, err);
 }
 
-void dnn_trainer_ckpt_close(struct train_ckpt *c)
+void dnn_trainer_ckpt_close(struct train_ckpt *c, bool failed)
 {
     struct dnn_err err = {0};
 
-    if (dnn_ckpt_close(c->ckpts, &err) < 0) dnn_log(DNN_ERROR, "train", "%s", err.text);
+    if (dnn_ckpt_close(c->ckpts, &err) < 0)
+        dnn_log(failed ? DNN_DEBUG : DNN_ERROR, "train", "%s", err.text);
     dnn_trainer_state_free(&c->state);
 }
 

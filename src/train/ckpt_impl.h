@@ -30,7 +30,8 @@ char *dnn_trainer_ckpt_dir(const struct train_run *run);
 /* Collective.  Open the directory, and reserve memory.  All parts of the run have added
  * their arrays to c->state. */
 int dnn_trainer_ckpt_open(struct train_ckpt *c, struct dnn_err *err);
-void dnn_trainer_ckpt_close(struct train_ckpt *c); /* Collective */
+/* Collective.  failed: the run has failed, so that an error here is its consequence. */
+void dnn_trainer_ckpt_close(struct train_ckpt *c, bool failed);
 /* Collective.  Resume from the newest checkpoint; *step is -1 if there is none. */
 int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err);
 int dnn_trainer_save(struct train_ckpt *c, bool best, struct dnn_err *err);

@@ -88,10 +88,10 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
                           err);
 }
 
-void dnn_trainer_close(struct dnn_trainer *t)
+void dnn_trainer_close(struct dnn_trainer *t, bool failed)
 {
     dnn_trainer_log_close(&t->log);
-    dnn_trainer_ckpt_close(&t->ckpt);
+    dnn_trainer_ckpt_close(&t->ckpt, failed);
     dnn_hessian_close(t->hessian);
     dnn_trainer_ema_free(&t->ema);
     dnn_stage_eval_free(t->run.eval);

@@ -202,6 +202,6 @@ int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
         dnn_log_all(DNN_ERROR, "train", "%s", err->text);
         dnn_comm_abort(session->comm, rc);
     }
-    dnn_trainer_close(&t);
+    dnn_trainer_close(&t, rc < 0 && rc != DNN_ESTOP);
     return rc;
 }

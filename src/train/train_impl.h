@@ -41,7 +41,7 @@ struct dnn_trainer {
 
 /* open.c.  Collective. */
 int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_close(struct dnn_trainer *t);
+void dnn_trainer_close(struct dnn_trainer *t, bool failed);
 
 /* eval.c.  Collective.  Loss and metrics of the evaluation samples: *n values named
  * "val_...".  DNN_ESTOP: a stop was requested. */
