@@ -129,7 +129,7 @@ def checkpoint(path):
     for key in io.AvailableVariables():
         var = io.InquireVariable(key)
         layer, name = key.rsplit("/", 1)
-        if layer == "run" or var.Type() not in ("float", "double"):
+        if layer.split("/")[0] == "run" or var.Type() not in ("float", "double"):
             continue
         found[layer, name] = np.zeros(var.Shape(), TYPES[var.Type()])
         engine.Get(var, found[layer, name], adios2.Mode.Sync)
