@@ -16,6 +16,7 @@ struct drawing {
     const struct dnn_figure_sample *sample;
     struct dnn_view input, target, output;
     struct dnn_figure figure;
+    int64_t points; /* of target and output */
     char line[2][LINE];
 };
 
@@ -31,7 +32,9 @@ static void find_images(struct drawing *d)
         d->figure.input = &d->input;
     for (int k = 0; k + 1 < s.ndim; k++)
         space *= s.dim[k];
-    if (s.ndim < 3 || space < 1 || o->count % space != 0) return;
+    if (space < 1 || o->count % space != 0) return;
+    d->points = space;
+    if (s.ndim < 3) return;
     const void *target = o->label != NULL ? (const void *)o->label : o->value;
     if (!dnn_figure_view(&s, target, o->label != NULL, &d->target)) return;
     s.dim[s.ndim - 1] = o->count / space;
@@ -77,6 +80,16 @@ static void caption_images(struct drawing *d)
         snprintf(d->line[0], LINE, "%.1f %% correct", 100 * correct / (double)n);
     else
         snprintf(d->line[0], LINE, "rms error %.3g", sqrt(sum / (double)n));
+}
+
+/* Classes of points that are not an image. */
+static void caption_points(struct drawing *d)
+{
+    const struct dnn_figure_sample *o = d->sample;
+
+    d->target = (struct dnn_view){1, d->points, 1, NULL, o->label};
+    d->output = (struct dnn_view){1, d->points, o->count / d->points, o->output, NULL};
+    caption_images(d);
 }
 
 static void caption_class(struct drawing *d)
@@ -127,6 +140,8 @@ int dnn_figure_draw_sample(const struct dnn_figure_sample *sample,
     if (d.figure.input == NULL && d.figure.output == NULL) return 0;
     if (d.figure.output != NULL)
         caption_images(&d);
+    else if (d.figure.classes && d.points > 1 && sample->label != NULL)
+        caption_points(&d);
     else if (d.figure.classes)
         caption_class(&d);
     else

@@ -364,8 +364,7 @@ int dnn_prepare_apply(const char *record, size_t len, struct dnn_source *from,
                                  .label = label,
                                  .group = from->type->group == NULL ? NULL : group,
                                  .close = close_applied};
-    a->base = *from;
-    a->base.type = &a->type;
+    a->base = dnn_source_like(from, &a->type);
     a->prepare = dnn_alloc(sizeof *a->prepare);
     int rc = read_record(a->prepare, record, len, err);
     dnn_origins_wrap(from, a->prepare->scale, &a->origins);

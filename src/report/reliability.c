@@ -22,11 +22,12 @@ static void add_bar(const struct diagram *d, double left, double right, double l
         high = swap;
     }
     const double x = dnn_axis_at(&d->x, left), y = dnn_axis_at(&d->y, high);
+    const double width = dnn_axis_at(&d->x, right) - x;
+    const double gap = width > 2 ? 0.5 : 0; /* at both sides */
     dnn_buf_add(d->out,
                 "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                 "fill=\"%s\"/>\n",
-                x + 0.5, y, dnn_axis_at(&d->x, right) - x - 1,
-                dnn_axis_at(&d->y, low) - y, colour);
+                x + gap, y, width - 2 * gap, dnn_axis_at(&d->y, low) - y, colour);
 }
 
 /* The accuracy in blue, and its distance from the confidence in red. */

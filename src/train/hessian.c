@@ -174,7 +174,12 @@ void dnn_hessian_state(struct train_hessian *h, struct train_state *state)
 /* A run that has ended continues if the settings have changed. */
 const char *dnn_hessian_resumed(struct train_hessian *h)
 {
-    if (h == NULL || h->ended.why == DNN_LBFGS_CONTINUE) return NULL;
+    if (h == NULL) return NULL;
+    /* It will end by the current settings. */
+    if (h->ended.why == DNN_LBFGS_CONTINUE) {
+        h->ended.opts = h->l.opts;
+        return NULL;
+    }
     if (h->ended.unreported && h->at->batch > 0)
         return NULL; /* the epoch must be logged */
     if (memcmp(&h->ended.opts, &h->l.opts, sizeof h->l.opts) == 0)

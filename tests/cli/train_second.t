@@ -154,6 +154,12 @@ result "with other settings it continues" "$(
     column end loss | awk 'NR > 1 && $1 >= last { print $1 " after " last } { last = $1 }
         END { if (NR != 5) print NR " epochs" }')"
 
+result "settings that change before it has ended: the same command again does not train" "$(
+    rm -rf end
+    train end 0 -- num_epochs=2
+    for _ in 1 2; do train end 0 -- num_epochs=200 optimizer.max_iterations=4; done
+    [ "$(column end loss | wc -l)" = 4 ] || cat end/metrics.csv)"
+
 # ---- errors ----
 
 refused() {

@@ -180,6 +180,13 @@ static void test_sample(void)
     dnn_figure_draw_sample(&s, &c, caption, NULL);
     is_text(caption, "target 2, predicted 0.25", "a value");
     dnn_canvas_free(&c);
+    s.target_shape = (struct dnn_shape){
+        2, {4, 1}
+    };
+    s.label = mask, s.output = masks, s.count = 8, s.classes = true;
+    dnn_figure_draw_sample(&s, &c, caption, NULL);
+    is_text(caption, "75.0 % correct", "a class for each point of a line");
+    dnn_canvas_free(&c);
     s.target_shape = s.input_shape;
     s.label = mask, s.output = masks, s.count = 8, s.classes = true;
     dnn_figure_draw_sample(&s, &c, caption, NULL);

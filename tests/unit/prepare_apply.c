@@ -362,6 +362,32 @@ static void test_errors(void)
     dnn_free(record);
 }
 
+/* A source that cannot read boxes keeps its last sample, which belongs to it alone. */
+static void test_last_sample(void)
+{
+    const int64_t start[4] = {1, 2, 3, 0}, extent[4] = {1, 1, 1, 2};
+    struct dnn_array first = {0}, second = {0};
+    struct dnn_source *twice = NULL;
+    struct raw raw;
+
+    ok(make_dataset("f", "mask", "\"steps\": []"), "a dataset");
+    char *record = dnn_strdup(dnn_dataset_info(dataset)->provenance);
+    dnn_dataset_close(dataset);
+    is_int(open_raw(&raw, "f", NULL, record), 0, "a source");
+    is_int(dnn_source_read_box(raw.source, 0, 0, start, extent, &first, &err), 0,
+           "of which a box was read");
+    is_int(dnn_prepare_apply(record, strlen(record), raw.source, &twice, NULL, &err), 0,
+           "can be prepared");
+    is_int(dnn_source_read_box(twice, 0, 0, start, extent, &second, &err), 0,
+           "and read again");
+    ok(memcmp(first.data, second.data, 2 * sizeof(float)) == 0, "with the same values");
+    dnn_array_free(&first);
+    dnn_array_free(&second);
+    dnn_source_close(twice);
+    dnn_json_free(raw.how);
+    dnn_free(record);
+}
+
 int main(void)
 {
     scratch_begin();
@@ -369,6 +395,7 @@ int main(void)
     make_part("test", TEST, 2);
     test_same();
     test_record();
+    test_last_sample();
     test_errors();
     return scratch_end();
 }

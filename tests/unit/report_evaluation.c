@@ -55,6 +55,7 @@ static const struct dnn_report_bin bins[] = {
 /* The frame is 62 to 504 wide and 12 to 258 high. */
 static void test_reliability(void)
 {
+    static const struct dnn_report_bin narrow = {0.5, 0.501, 0.5, 0.6, 3};
     struct dnn_buf out = {0};
 
     dnn_report_reliability(&out, 4, bins);
@@ -75,6 +76,10 @@ static void test_reliability(void)
     ok(strstr(out.text, ">0.2</text>") != NULL &&
            strstr(out.text, ">0.8</text>") != NULL,
        "axes have ticks");
+    dnn_buf_free(&out);
+    dnn_report_reliability(&out, 1, &narrow);
+    ok(strstr(out.text, "<rect x=\"283.0\" y=\"110.4\" width=\"0.4\"") != NULL,
+       "one of 1000 bins has a width");
     dnn_buf_free(&out);
 }
 
