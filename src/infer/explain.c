@@ -75,7 +75,7 @@ int dnn_infer_explain(const struct dnn_config *config,
     dnn_infer_input_close(t.input);
     dnn_infer_plan_close(&t.plan);
     dnn_session_close(&session);
-    if (tiles) return rc;
+    if (tiles || (rc < 0 && rc != DNN_EIO)) return rc;
     /* Data that cannot be read: explain the network alone. */
     *err = (struct dnn_err){0};
     return dnn_stage_explain(&what, err);

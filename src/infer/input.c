@@ -153,11 +153,15 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
     return 0;
 }
 
-int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err)
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
+                           struct dnn_err *err)
 {
     struct dnn_column cols[DNN_MAX_COLUMNS], made[DNN_MAX_COLUMNS];
     const struct dnn_source *s = in->source;
+    const int kind = in->out[in->target].kind;
     char name[DNN_SAMPLE_NAME], a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
+    int64_t has = 1,
+            wants = kind == DNN_KIND_LABEL || kind == DNN_KIND_MASK ? 1 : channels;
     bool same;
 
     memcpy(cols, in->mid, sizeof cols);
@@ -170,8 +174,17 @@ int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_er
     same = y->ndim >= x->ndim - 1;
     for (int d = 0; d + 1 < x->ndim && same; d++)
         same = x->dim[d] == y->dim[d];
-    if (same) return 0;
+    for (int d = x->ndim - 1; d < y->ndim; d++)
+        has *= y->dim[d];
+    if (same && has == wants) return 0;
     dnn_source_label(s, sample, name);
+    if (same)
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: the target has shape %s, but it must have %" PRId64 " channel%s, %s",
+            name, dnn_shape_text(b, sizeof b, y), wants, wants == 1 ? "" : "s",
+            wants == channels ? "as the output of the network"
+                              : "the class of each point");
     return dnn_fail(err, DNN_EDATA,
                     "%s: the target has shape %s, but the input %s; they must have the "
                     "same spatial extents",

@@ -304,18 +304,17 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
 {
     const struct dnn_config_infer *how = r->config->infer;
     bool classes = column->kind == DNN_KIND_LABEL || column->kind == DNN_KIND_MASK;
+    int64_t count = !classes ? channels : channels == 1 ? 2 : channels;
     struct dnn_evaluate_cfg cfg = {
         .task = !classes   ? DNN_EVALUATE_VALUES
                 : ndim > 0 ? DNN_EVALUATE_MASKS
                            : DNN_EVALUATE_LABELS,
-        .classes = !classes        ? channels
-                   : channels == 1 ? 2
-                                   : channels,
+        .classes = count,
         .channels = channels,
-        .class_name = opts->class_name != NULL && opts->nclasses >= channels
+        .class_name = opts->class_name != NULL && opts->nclasses >= count
                           ? opts->class_name
-                      : column->classes >= channels ? column->class_name
-                                                    : NULL,
+                      : column->classes >= count ? column->class_name
+                                                 : NULL,
         .ignore = dnn_config_ignored(r->config),
         .background = how->background,
         .surfaces = how->surfaces,

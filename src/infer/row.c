@@ -79,8 +79,9 @@ static int start_reading(struct row *r, int64_t tile, struct dnn_err *err)
 {
     find_planes(r, tile, &r->ahead);
     r->reading = pthread_create(&r->reader, NULL, read_planes, r) == 0;
-    if (!r->reading) read_planes(r);
-    return r->ahead.why.code < 0 && !r->reading ? (*err = r->ahead.why, err->code) : 0;
+    if (r->reading) return 0; /* errors: when it has ended */
+    read_planes(r);
+    return r->ahead.why.code < 0 ? (*err = r->ahead.why, err->code) : 0;
 }
 
 static void wait_for_reader(struct row *r)

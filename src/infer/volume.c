@@ -34,6 +34,7 @@ struct volumes {
     int64_t tiles;             /* computed by this rank                              */
     double asked, longest;     /* time of the last row, seconds of the slowest       */
     bool working, others_work; /* slabs are left on this rank, on any                */
+    bool stopped;              /* all ranks are told to stop, or have lost each other */
     int failed;                /* of this rank                                       */
     struct dnn_err lost;       /* of the communication                               */
 };
@@ -156,7 +157,8 @@ static bool ask(void *arg)
                            DNN_COMM_MAX, &v->lost);
     v->others_work = any[0] != 0;
     v->asked = dnn_clock_now();
-    return v->lost.code < 0 || any[1] != 0 || any[2] != 0;
+    v->stopped = v->lost.code < 0 || any[1] != 0 || any[2] != 0;
+    return v->stopped;
 }
 
 static void count_tiles(void *arg, int64_t n)
@@ -279,28 +281,24 @@ static int run_together(struct volumes *v,
                         int (*work)(struct volumes *v, void *arg, struct dnn_err *err),
                         void *arg, struct dnn_err *err)
 {
-    bool stopped = false;
-
     v->asked = dnn_clock_now();
-    v->working = true;
+    v->working = v->others_work = true;
+    v->stopped = false;
     int rc = work(v, arg, err);
     v->working = false;
-    if (rc == DNN_ESTOP && v->lost.code == 0) {
-        stopped = true;
-        rc = 0;
-    }
+    if (rc == DNN_ESTOP) rc = 0;
     v->failed = rc;
-    v->others_work = !stopped;
-    while (v->others_work && v->lost.code == 0 && !stopped)
-        stopped = ask(v);
-    dnn_progress_stop(v->progress, rc == 0 && !stopped);
+    /* After a stop no rank asks again, also if this one has failed since. */
+    while (v->others_work && !v->stopped)
+        ask(v);
+    dnn_progress_stop(v->progress, rc == 0 && !v->stopped);
     v->progress = NULL;
     if (v->lost.code < 0) {
         if (rc == 0) *err = v->lost;
         return err->code;
     }
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
-    if (!stopped) return 0;
+    if (!v->stopped) return 0;
     dnn_fail(
         err, DNN_ESTOP,
         "stopped before all samples were computed; the same command computes what is "

@@ -40,6 +40,7 @@ scans("small", small); masks("small-masks", small); masks("small-wrong", small, 
 scans("large-nan", large, value=np.nan); scans("small-nan", small, value=np.nan)
 scans("large-huge", large, value=3e38); scans("small-huge", small, value=3e38)
 masks("narrow", [(12, 9, 9, 1), (8, 8, 8, 1)]); masks("few", large[:1])
+masks("several", [s[:3] + (2,) for s in large])
 scans("rgb", [(12, 9, 10, 3)] * 2); scans("rgb-small", [(8, 8, 8, 3)] * 2)
 scans("flat", [(9, 10)] * 2); scans("deep", [(9, 10, 3, 4, 5)] * 2)
 np.savez("cls.npz", x=rng.random((12, 6, 6, 1), dtype=np.float32), y=rng.integers(0, 3, 12).astype(np.int32))
@@ -162,6 +163,10 @@ refused 4 '0.npy: the target has shape 12x9x9x1, but the input 12x9x10x1; they m
     net/model.dnn large --target narrow --output out
 refused 4 "target 'target' of the data has shape 12x9x9x1, but the network expects \?x8x8x8 .*" \
     net/model.dnn small --target narrow --output out
+refused 4 '0.npy: the target has shape 12x9x10x2, but it must have 1 channel, the class of each point' \
+    net/model.dnn large --target several --output out
+refused 4 '0.npy: the target has shape 12x9x10x1, but it must have 3 channels, as the output of the network' \
+    --config=run.json --set loss=mse --set data.test_target_path=large
 for each in large small; do
     refused 4 '0.npy: target: class [3-8], but there are 3 classes \(0 to 2\)' \
         net/model.dnn $each --target $each-wrong --output out
@@ -199,6 +204,11 @@ keys '--set inference.sigma=0: must be between .*' --set inference.sigma=0
 keys '--set inference.formats=.*: must be one of hdf5, bp5, .*, not "xyz"' --format xyz
 keys 'inference.tiles: they need a network with one input with spatial axes, and outputs of the same extents' \
     --set inference.tiles=true --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
+result "--explain refuses what a run refuses" "$(
+    status=0
+    guarded dnn-infer --explain --kernels heuristic net/model.dnn large --output out --set inference.tiles=true \
+        --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls" > output 2>&1 || status=$?
+    [ $status = 3 ] && grep -q '^dnn-infer: inference.tiles: they need ' output || echo "$status: $(tail -3 output)")"
 refused 8 'sample "0.npy": the sums of overlapping tiles need .* more than the limit of 1.0 KiB; they need less with .*' \
     net/model.dnn large --output out --set inference.memory=1KiB
 
