@@ -141,7 +141,7 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
 
     memset(out, 0, sizeof *out);
     dnn_source_label(s, sample, out->name);
-    if (s->nfiles == s->count) out->file = s->file[sample];
+    out->file = dnn_source_file(s, sample);
     memcpy(cols, in->mid, sizeof cols);
     for (int c = 0; c < s->ncols; c++)
         if (c == in->input || in->augment != NULL)
@@ -273,7 +273,10 @@ static int read_box(struct infer_input *in, int64_t sample, int c, int ndim,
     DNN_TRY(box_of(in, sample, c, ndim, start, extent, at, size, err));
     rc = dnn_source_read_box(in->source, sample, c, at, size, &raw, err);
     if (rc == 0) rc = dnn_array_make(out, in->mid[c].type, &raw.shape, err);
-    if (rc == 0) rc = convert(in, sample, c, &raw, out->data, err);
+    if (rc == 0) {
+        memcpy(out->spacing, raw.spacing, sizeof out->spacing);
+        rc = convert(in, sample, c, &raw, out->data, err);
+    }
     dnn_array_free(&raw);
     return rc;
 }
@@ -298,12 +301,13 @@ int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *s
 }
 
 int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
-                         const int64_t *extent, const void **out, struct dnn_err *err)
+                         const int64_t *extent, const struct dnn_array **out,
+                         struct dnn_err *err)
 {
     if (in->augment != NULL) pthread_mutex_lock(&in->lock);
     int rc = read_box(in, sample, in->target, space(in), start, extent, &in->target_box,
                       err);
     if (in->augment != NULL) pthread_mutex_unlock(&in->lock);
-    *out = in->target_box.data;
+    *out = &in->target_box;
     return rc;
 }

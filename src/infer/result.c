@@ -218,9 +218,10 @@ static char *names_from(const char *path, const struct dnn_source *source)
         strncmp(source->file[0], path, strlen(path)) == 0)
         return dnn_strdup(path);
     const char *first = source->file[0];
+    int64_t n = source->ninputs > 0 ? source->ninputs : source->nfiles;
     size_t len = strlen(first);
 
-    for (int64_t i = 1; i < source->nfiles; i++) {
+    for (int64_t i = 1; i < n; i++) {
         size_t same = 0;
 
         while (same < len && first[same] == source->file[i][same])

@@ -254,7 +254,7 @@ static int evaluate(const struct row *r, const int64_t *start, const int64_t *ex
                     const float *value, struct dnn_err *err)
 {
     const struct infer_volume *v = r->v;
-    const void *target;
+    const struct dnn_array *target;
     struct dnn_evaluate_part part = {
         .sample = v->sample, .name = v->about->name, .output = value};
 
@@ -262,13 +262,13 @@ static int evaluate(const struct row *r, const int64_t *start, const int64_t *ex
         part.full[d] = r->window->full[d];
         part.start[d] = start[d];
         part.extent[d] = extent[d];
-        part.spacing[d] = v->about->spacing[d];
     }
     DNN_TRY(dnn_infer_target_box(v->input, v->sample, start, extent, &target, err));
+    memcpy(part.spacing, target->spacing, sizeof part.spacing);
     if (v->r->task == DNN_EVALUATE_VALUES)
-        part.values = target;
+        part.values = target->data;
     else
-        part.labels = target;
+        part.labels = target->data;
     return dnn_evaluate_add(v->r->evaluation, &part, err);
 }
 

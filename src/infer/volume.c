@@ -78,7 +78,6 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     memset(out, 0, sizeof *out);
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     memcpy(out->name, about.name, sizeof about.name);
-    memcpy(out->spacing, about.spacing, sizeof out->spacing);
     out->input = about.file;
     out->units = v->plan.sample[sample].slabs;
     for (int k = 0; k < v->r.noutputs; k++) {

@@ -164,7 +164,8 @@ refused 4 '0.npy: the target has shape 12x9x9x1, but the input 12x9x10x1; they m
 refused 4 "target 'target' of the data has shape 12x9x9x1, but the network expects \?x8x8x8 .*" \
     net/model.dnn small --target narrow --output out
 refused 4 '0.npy: the target has shape 12x9x10x2, but it must have 1 channel, the class of each point' \
-    net/model.dnn large --target several --output out
+    --config=run.json --set data.test_input_path=null --set data.test_from='{"input_path": "large",
+    "target_path": "several", "target_kind": "mask", "target_layout": "last", "whole": true}'
 refused 4 '0.npy: the target has shape 12x9x10x1, but it must have 3 channels, as the output of the network' \
     --config=run.json --set loss=mse --set data.test_target_path=large
 for each in large small; do
