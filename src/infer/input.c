@@ -160,8 +160,8 @@ int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t chann
     const struct dnn_source *s = in->source;
     const int kind = in->out[in->target].kind;
     char name[DNN_SAMPLE_NAME], a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
-    int64_t has = 1,
-            wants = kind == DNN_KIND_LABEL || kind == DNN_KIND_MASK ? 1 : channels;
+    bool classes = kind == DNN_KIND_LABEL || kind == DNN_KIND_MASK;
+    int64_t has = 1;
     bool same;
 
     memcpy(cols, in->mid, sizeof cols);
@@ -176,15 +176,15 @@ int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t chann
         same = x->dim[d] == y->dim[d];
     for (int d = x->ndim - 1; d < y->ndim; d++)
         has *= y->dim[d];
-    if (same && has == wants) return 0;
+    /* Masks have one channel; values are compared with the output. */
+    if (same && (classes || has == channels)) return 0;
     dnn_source_label(s, sample, name);
     if (same)
-        return dnn_fail(
-            err, DNN_EDATA,
-            "%s: the target has shape %s, but it must have %" PRId64 " channel%s, %s",
-            name, dnn_shape_text(b, sizeof b, y), wants, wants == 1 ? "" : "s",
-            wants == channels ? "as the output of the network"
-                              : "the class of each point");
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: the target has shape %s, but it must have %" PRId64
+                        " channel%s, as the output of the network",
+                        name, dnn_shape_text(b, sizeof b, y), channels,
+                        channels == 1 ? "" : "s");
     return dnn_fail(err, DNN_EDATA,
                     "%s: the target has shape %s, but the input %s; they must have the "
                     "same spatial extents",

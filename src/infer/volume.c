@@ -398,9 +398,7 @@ static void log_header(const struct volumes *v)
 
 static int run(struct volumes *v, struct dnn_err *err)
 {
-    const struct dnn_graph *graph = v->config->net.graph;
     double began = dnn_clock_now();
-    const int64_t *own = &graph->node[graph->input[0]].out.dim[1];
     bool whole = v->config->infer->tiles == DNN_TILES_WHOLE;
     int rc = dnn_infer_plan_open(&v->plan, v->config, err);
 
@@ -408,7 +406,7 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (rc == 0) rc = dnn_infer_plan_read(&v->plan, v->input, err);
     if (rc == 0)
         rc =
-            dnn_infer_net_open(&v->stage, whole ? own : v->plan.tile,
+            dnn_infer_net_open(&v->stage, v->plan.tile,
                                whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     DNN_TRY(dnn_infer_load(v->config, v->session, v->net->model, err));

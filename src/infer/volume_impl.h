@@ -59,8 +59,8 @@ struct infer_about {
 };
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err);
-/* Fail unless the target of a sample has the spatial extents of its input, and one
- * class per point, or values for so many channels of the output. */
+/* Fail unless the target of a sample has the spatial extents of its input, and values
+ * for so many channels of the output. */
 int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
                            struct dnn_err *err);
 /* A box of spatial extents; all channels. */

@@ -210,6 +210,8 @@ result "a whole volume equals one tile" "$(
         infer 0 $seg big --output "out-$set" --set "inference.$set"
     done
     says 'in tiles of 20x12x10'
+    infer 0 --explain $seg big --output out-explain --set inference.tiles=whole
+    grep -q '^3 samples as a whole; 3 slabs' out || cat out
     py '
 for i in 0, 1, 2:
     same(str(i), np.load(f"out-tiles=whole/{i}.npy"), np.load(f"out-tile=[20,12,10]/{i}.npy"), 1e-6)')"
