@@ -196,6 +196,7 @@ static void join_files(struct pair *pair)
     for (int64_t i = 0; i < m; i++)
         pair->file[n + i] = pair->target->file[i];
     pair->base.nfiles = n + m;
+    pair->base.ninputs = n;
     pair->base.file = pair->file;
 }
 

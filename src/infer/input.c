@@ -141,7 +141,7 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
 
     memset(out, 0, sizeof *out);
     dnn_source_label(s, sample, out->name);
-    if (s->nfiles == s->count) out->file = s->file[sample];
+    out->file = dnn_source_file(s, sample);
     memcpy(cols, in->mid, sizeof cols);
     for (int c = 0; c < s->ncols; c++)
         if (c == in->input || in->augment != NULL)
@@ -153,11 +153,15 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
     return 0;
 }
 
-int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err)
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
+                           struct dnn_err *err)
 {
     struct dnn_column cols[DNN_MAX_COLUMNS], made[DNN_MAX_COLUMNS];
     const struct dnn_source *s = in->source;
+    const int kind = in->out[in->target].kind;
     char name[DNN_SAMPLE_NAME], a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
+    bool classes = kind == DNN_KIND_LABEL || kind == DNN_KIND_MASK;
+    int64_t has = 1;
     bool same;
 
     memcpy(cols, in->mid, sizeof cols);
@@ -170,8 +174,17 @@ int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_er
     same = y->ndim >= x->ndim - 1;
     for (int d = 0; d + 1 < x->ndim && same; d++)
         same = x->dim[d] == y->dim[d];
-    if (same) return 0;
+    for (int d = x->ndim - 1; d < y->ndim; d++)
+        has *= y->dim[d];
+    /* Masks have one channel; values are compared with the output. */
+    if (same && (classes || has == channels)) return 0;
     dnn_source_label(s, sample, name);
+    if (same)
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: the target has shape %s, but it must have %" PRId64
+                        " channel%s, as the output of the network",
+                        name, dnn_shape_text(b, sizeof b, y), channels,
+                        channels == 1 ? "" : "s");
     return dnn_fail(err, DNN_EDATA,
                     "%s: the target has shape %s, but the input %s; they must have the "
                     "same spatial extents",
@@ -260,7 +273,10 @@ static int read_box(struct infer_input *in, int64_t sample, int c, int ndim,
     DNN_TRY(box_of(in, sample, c, ndim, start, extent, at, size, err));
     rc = dnn_source_read_box(in->source, sample, c, at, size, &raw, err);
     if (rc == 0) rc = dnn_array_make(out, in->mid[c].type, &raw.shape, err);
-    if (rc == 0) rc = convert(in, sample, c, &raw, out->data, err);
+    if (rc == 0) {
+        memcpy(out->spacing, raw.spacing, sizeof out->spacing);
+        rc = convert(in, sample, c, &raw, out->data, err);
+    }
     dnn_array_free(&raw);
     return rc;
 }
@@ -285,12 +301,13 @@ int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *s
 }
 
 int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
-                         const int64_t *extent, const void **out, struct dnn_err *err)
+                         const int64_t *extent, const struct dnn_array **out,
+                         struct dnn_err *err)
 {
     if (in->augment != NULL) pthread_mutex_lock(&in->lock);
     int rc = read_box(in, sample, in->target, space(in), start, extent, &in->target_box,
                       err);
     if (in->augment != NULL) pthread_mutex_unlock(&in->lock);
-    *out = in->target_box.data;
+    *out = &in->target_box;
     return rc;
 }

@@ -93,6 +93,7 @@ int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
 {
     const struct dnn_graph *graph = p->config->net.graph;
     const struct dnn_shape *net = &graph->node[graph->input[0]].out;
+    const struct dnn_shape *out = &graph->node[graph->output[0]].out;
     char a[DNN_SHAPE_TEXT], b[DNN_SHAPE_TEXT];
     struct infer_about about;
 
@@ -110,7 +111,7 @@ int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
                 dnn_shape_text(b, sizeof b, net));
         memcpy(p->sample[i].extent, about.shape.dim, (size_t)p->ndim * sizeof(int64_t));
         if (dnn_infer_plan_evaluated(p, input))
-            DNN_TRY(dnn_infer_target_check(input, i, err));
+            DNN_TRY(dnn_infer_target_check(input, i, out->dim[out->ndim - 1], err));
     }
     return 0;
 }

@@ -65,7 +65,7 @@ int dnn_infer_plane_draw(const struct infer_plane *p, struct infer_input *in,
     struct dnn_figure_sample sample = {.input_shape = about->shape,
                                        .output = p->output,
                                        .count = p->points * p->channels};
-    const void *target;
+    const struct dnn_array *target;
     float *input = NULL;
 
     memcpy(sample.input_shape.dim, p->extent, (size_t)p->ndim * sizeof *p->extent);
@@ -79,9 +79,9 @@ int dnn_infer_plane_draw(const struct infer_plane *p, struct infer_input *in,
     if (rc == 0) {
         sample.input = input;
         if (worst->r->task == DNN_EVALUATE_VALUES)
-            sample.value = target;
+            sample.value = target->data;
         else
-            sample.label = target;
+            sample.label = target->data;
         dnn_infer_worst_save(worst, i, &sample);
     }
     dnn_free(input);

@@ -218,9 +218,10 @@ static char *names_from(const char *path, const struct dnn_source *source)
         strncmp(source->file[0], path, strlen(path)) == 0)
         return dnn_strdup(path);
     const char *first = source->file[0];
+    int64_t n = source->ninputs > 0 ? source->ninputs : source->nfiles;
     size_t len = strlen(first);
 
-    for (int64_t i = 1; i < source->nfiles; i++) {
+    for (int64_t i = 1; i < n; i++) {
         size_t same = 0;
 
         while (same < len && first[same] == source->file[i][same])
@@ -304,17 +305,17 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
 {
     const struct dnn_config_infer *how = r->config->infer;
     bool classes = column->kind == DNN_KIND_LABEL || column->kind == DNN_KIND_MASK;
-    const int64_t n = classes && channels == 1 ? 2 : channels;
+    int64_t count = !classes ? channels : channels == 1 ? 2 : channels;
     struct dnn_evaluate_cfg cfg = {
         .task = !classes   ? DNN_EVALUATE_VALUES
                 : ndim > 0 ? DNN_EVALUATE_MASKS
                            : DNN_EVALUATE_LABELS,
-        .classes = n,
+        .classes = count,
         .channels = channels,
-        .class_name = opts->class_name != NULL && opts->nclasses >= n
+        .class_name = opts->class_name != NULL && opts->nclasses >= count
                           ? opts->class_name
-                      : column->classes >= n ? column->class_name
-                                                    : NULL,
+                      : column->classes >= count ? column->class_name
+                                                 : NULL,
         .ignore = dnn_config_ignored(r->config),
         .background = how->background,
         .surfaces = how->surfaces,

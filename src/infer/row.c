@@ -79,8 +79,9 @@ static int start_reading(struct row *r, int64_t tile, struct dnn_err *err)
 {
     find_planes(r, tile, &r->ahead);
     r->reading = pthread_create(&r->reader, NULL, read_planes, r) == 0;
-    if (!r->reading) read_planes(r);
-    return r->ahead.why.code < 0 && !r->reading ? (*err = r->ahead.why, err->code) : 0;
+    if (r->reading) return 0; /* errors: when it has ended */
+    read_planes(r);
+    return r->ahead.why.code < 0 ? (*err = r->ahead.why, err->code) : 0;
 }
 
 static void wait_for_reader(struct row *r)
@@ -253,7 +254,7 @@ static int evaluate(const struct row *r, const int64_t *start, const int64_t *ex
                     const float *value, struct dnn_err *err)
 {
     const struct infer_volume *v = r->v;
-    const void *target;
+    const struct dnn_array *target;
     struct dnn_evaluate_part part = {
         .sample = v->sample, .name = v->about->name, .output = value};
 
@@ -261,13 +262,13 @@ static int evaluate(const struct row *r, const int64_t *start, const int64_t *ex
         part.full[d] = r->window->full[d];
         part.start[d] = start[d];
         part.extent[d] = extent[d];
-        part.spacing[d] = v->about->spacing[d];
     }
     DNN_TRY(dnn_infer_target_box(v->input, v->sample, start, extent, &target, err));
+    memcpy(part.spacing, target->spacing, sizeof part.spacing);
     if (v->r->task == DNN_EVALUATE_VALUES)
-        part.values = target;
+        part.values = target->data;
     else
-        part.labels = target;
+        part.labels = target->data;
     return dnn_evaluate_add(v->r->evaluation, &part, err);
 }
 

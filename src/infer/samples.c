@@ -27,9 +27,8 @@ struct batches {
     int64_t before; /* samples that an interrupted run has computed                   */
     struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
     int64_t count[INFER_OUTPUTS];          /* of their elements                     */
-    float *scratch;  /* owned: an output with its activation; an input                */
-    int input;       /* the first input that is an image, for overlays; -1: none      */
-    bool same_files; /* there is a file for each sample                         */
+    float *scratch; /* owned: an output with its activation; an input                */
+    int input;      /* the first input that is an image, for overlays; -1: none      */
     struct infer_worst *worst; /* while the worst samples are drawn                 */
     double last, longest; /* time of the last batch, seconds of the slowest          */
 };
@@ -51,14 +50,14 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     if (split != NULL)
         memcpy(out->spacing, split->col[b->data->input[0]].spacing,
                sizeof out->spacing);
-    if (b->same_files) out->input = source->file[sample];
+    if (source != NULL && dnn_source_sliced(source) == NULL)
+        out->input = dnn_source_file(source, sample);
     return 0;
 }
 
 static int find_shapes(struct batches *b, struct dnn_err *err)
 {
     const struct dnn_model *m = dnn_replica_model(b->stage->replica);
-    const struct dnn_source *source = b->data->source;
     const struct dnn_column *col;
     int64_t most = 0;
 
@@ -81,8 +80,6 @@ static int find_shapes(struct batches *b, struct dnn_err *err)
         if (b->count[k] > most) most = b->count[k];
     }
     b->scratch = dnn_alloc((size_t)(most + 16) * sizeof *b->scratch);
-    b->same_files = source != NULL && source->nfiles == source->count &&
-                    dnn_source_sliced(source) == NULL;
     return 0;
 }
 
@@ -112,6 +109,26 @@ static int write_input(struct batches *b, int64_t sample, int64_t at,
                             err);
 }
 
+/* Of the target in its file, for distances between surfaces; transforms may change it.
+ */
+static int find_spacing(const struct batches *b, int64_t sample, double *out,
+                        struct dnn_err *err)
+{
+    static const int64_t start[DNN_MAX_DIMS],
+        one[DNN_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const struct dnn_source *source = b->data->source;
+    struct dnn_array point = {0};
+
+    if (source == NULL || b->data->augment != NULL ||
+        b->r->task != DNN_EVALUATE_MASKS || !b->r->config->infer->surfaces)
+        return 0;
+    int rc = dnn_source_read_box(source, sample, b->data->target[0], start, one, &point,
+                                 err);
+    if (rc == 0) memcpy(out, point.spacing, sizeof point.spacing);
+    dnn_array_free(&point);
+    return rc;
+}
+
 static int evaluate(struct batches *b, int64_t sample,
                     const struct dnn_metric_batch *view, int64_t i, const float *value,
                     struct dnn_err *err)
@@ -123,6 +140,7 @@ static int evaluate(struct batches *b, int64_t sample,
     DNN_TRY(describe(b, sample, &about, err));
     part.name = about.name;
     memcpy(part.spacing, about.spacing, sizeof part.spacing);
+    DNN_TRY(find_spacing(b, sample, part.spacing, err));
     for (int d = 0; d + 1 < shape->ndim && d < DNN_MAX_SPACE; d++)
         part.full[d] = part.extent[d] = shape->dim[d];
     if (view->labels != NULL)

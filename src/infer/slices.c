@@ -20,7 +20,7 @@
 #include <string.h>
 
 static const double unit = 4294967296.0; /* 2^32: integers of the value 1 */
-static const double most = 1073741824.0; /* values must be smaller        */
+static const double most = 1073741824.0; /* sums of values must be smaller */
 
 /* A volume of a slicer, of which some planes are not complete. */
 struct volume {
@@ -31,6 +31,7 @@ struct volume {
     int64_t planes; /* for which there are sums                                    */
     int64_t *sum;   /* owned: [planes][the other axes][channels]                   */
     int64_t *count[DNN_MAX_SPACE]; /* owned: boxes at each point of an axis           */
+    double most;                   /* a value must be smaller, for all boxes to fit   */
     bool ready;
 };
 
@@ -54,6 +55,7 @@ static void ready(struct infer_slices *s, int64_t number)
 
     if (v->ready) return;
     v->ready = true;
+    v->most = most;
     v->cut = &s->how->put[number % s->how->nsets];
     v->plane = s->channels;
     while (v->axis + 1 < v->cut->nspace && v->cut->count[v->axis] == 1)
@@ -62,11 +64,16 @@ static void ready(struct infer_slices *s, int64_t number)
         const struct dnn_slices *c = v->cut;
 
         if (d != v->axis) v->plane *= c->full[d];
+        int64_t boxes = 1;
+
         v->count[d] = dnn_alloc((size_t)c->full[d] * sizeof *v->count[d]);
         for (int64_t i = 0; i < c->count[d]; i++)
             for (int64_t x = 0; x < c->size[d]; x++)
                 if (i * c->stride[d] + x < c->full[d])
                     v->count[d][i * c->stride[d] + x]++;
+        for (int64_t x = 0; x < c->full[d]; x++)
+            if (v->count[d][x] > boxes) boxes = v->count[d][x];
+        v->most /= (double)boxes;
     }
     dnn_slices_start(v->cut, 0, start);
     v->first = start[v->axis];
@@ -132,7 +139,7 @@ static void add_axis(struct adder *a, int d, int64_t at, int64_t to)
         for (int64_t k = 0; k < a->s->channels; k++) {
             float x = a->box[at + k];
 
-            a->bad |= !(fabsf(x) < (float)most);
+            a->bad |= !(fabs((double)x) < a->v->most);
             a->v->sum[to + k] += a->bad ? 0 : llrint((double)x * unit);
         }
         return;
@@ -169,7 +176,7 @@ int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *va
     return dnn_fail(err, DNN_EDATA,
                     "%s: the output for slice %" PRId64
                     " of slicer \"%s\" has a value that is NaN, infinite or above %g",
-                    name, box, s->how->name[set], most);
+                    name, box, s->how->name[set], a.v->most);
 }
 
 /* ---- writing ---- */
@@ -301,7 +308,7 @@ int dnn_infer_slices_describe(void *slices, int64_t volume,
     out->shape[0].dim[put->nspace] = s->channels;
     out->units = 1;
     out->channels_last = true;
-    if (from->nfiles == from->count) out->input = from->file[volume / s->how->nsets];
+    out->input = dnn_source_file(from, volume / s->how->nsets);
     return 0;
 }
 

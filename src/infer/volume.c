@@ -34,6 +34,7 @@ struct volumes {
     int64_t tiles;             /* computed by this rank                              */
     double asked, longest;     /* time of the last row, seconds of the slowest       */
     bool working, others_work; /* slabs are left on this rank, on any                */
+    bool stopped;              /* all ranks are told to stop, or have lost each other */
     int failed;                /* of this rank                                       */
     struct dnn_err lost;       /* of the communication                               */
 };
@@ -77,7 +78,6 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     memset(out, 0, sizeof *out);
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     memcpy(out->name, about.name, sizeof about.name);
-    memcpy(out->spacing, about.spacing, sizeof out->spacing);
     out->input = about.file;
     out->units = v->plan.sample[sample].slabs;
     for (int k = 0; k < v->r.noutputs; k++) {
@@ -156,7 +156,8 @@ static bool ask(void *arg)
                            DNN_COMM_MAX, &v->lost);
     v->others_work = any[0] != 0;
     v->asked = dnn_clock_now();
-    return v->lost.code < 0 || any[1] != 0 || any[2] != 0;
+    v->stopped = v->lost.code < 0 || any[1] != 0 || any[2] != 0;
+    return v->stopped;
 }
 
 static void count_tiles(void *arg, int64_t n)
@@ -279,28 +280,24 @@ static int run_together(struct volumes *v,
                         int (*work)(struct volumes *v, void *arg, struct dnn_err *err),
                         void *arg, struct dnn_err *err)
 {
-    bool stopped = false;
-
     v->asked = dnn_clock_now();
-    v->working = true;
+    v->working = v->others_work = true;
+    v->stopped = false;
     int rc = work(v, arg, err);
     v->working = false;
-    if (rc == DNN_ESTOP && v->lost.code == 0) {
-        stopped = true;
-        rc = 0;
-    }
+    if (rc == DNN_ESTOP) rc = 0;
     v->failed = rc;
-    v->others_work = !stopped;
-    while (v->others_work && v->lost.code == 0 && !stopped)
-        stopped = ask(v);
-    dnn_progress_stop(v->progress, rc == 0 && !stopped);
+    /* After a stop no rank asks again, also if this one has failed since. */
+    while (v->others_work && !v->stopped)
+        ask(v);
+    dnn_progress_stop(v->progress, rc == 0 && !v->stopped);
     v->progress = NULL;
     if (v->lost.code < 0) {
         if (rc == 0) *err = v->lost;
         return err->code;
     }
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
-    if (!stopped) return 0;
+    if (!v->stopped) return 0;
     dnn_fail(
         err, DNN_ESTOP,
         "stopped before all samples were computed; the same command computes what is "
@@ -401,9 +398,7 @@ static void log_header(const struct volumes *v)
 
 static int run(struct volumes *v, struct dnn_err *err)
 {
-    const struct dnn_graph *graph = v->config->net.graph;
     double began = dnn_clock_now();
-    const int64_t *own = &graph->node[graph->input[0]].out.dim[1];
     bool whole = v->config->infer->tiles == DNN_TILES_WHOLE;
     int rc = dnn_infer_plan_open(&v->plan, v->config, err);
 
@@ -411,7 +406,7 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (rc == 0) rc = dnn_infer_plan_read(&v->plan, v->input, err);
     if (rc == 0)
         rc =
-            dnn_infer_net_open(&v->stage, whole ? own : v->plan.tile,
+            dnn_infer_net_open(&v->stage, v->plan.tile,
                                whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     DNN_TRY(dnn_infer_load(v->config, v->session, v->net->model, err));

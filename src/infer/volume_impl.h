@@ -56,19 +56,21 @@ struct infer_about {
     char name[DNN_SAMPLE_NAME];
     const char *file;       /* of the sample; NULL: unknown */
     struct dnn_shape shape; /* after the transforms         */
-    double spacing[DNN_MAX_SPACE];
 };
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err);
-/* Fail unless the target of a sample has the spatial extents of its input. */
-int dnn_infer_target_check(struct infer_input *in, int64_t sample, struct dnn_err *err);
+/* Fail unless the target of a sample has the spatial extents of its input, and values
+ * for so many channels of the output. */
+int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
+                           struct dnn_err *err);
 /* A box of spatial extents; all channels. */
 int dnn_infer_input_box(struct infer_input *in, int64_t sample, const int64_t *start,
                         const int64_t *extent, float *to, struct dnn_err *err);
 /* The same of the target: i32 if it is of classes, else f32.  The result is in memory
  * of the input until the next call. */
 int dnn_infer_target_box(struct infer_input *in, int64_t sample, const int64_t *start,
-                         const int64_t *extent, const void **out, struct dnn_err *err);
+                         const int64_t *extent, const struct dnn_array **out,
+                         struct dnn_err *err);
 
 /* ---- plane.c: what is drawn of a sample.  Local. ---- */
 

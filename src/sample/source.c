@@ -35,6 +35,13 @@ void dnn_source_close(struct dnn_source *source)
     source->type->close(source);
 }
 
+const char *dnn_source_file(const struct dnn_source *source, int64_t i)
+{
+    int64_t n = source->ninputs > 0 ? source->ninputs : source->nfiles;
+
+    return n == source->count ? source->file[i] : NULL;
+}
+
 struct dnn_source dnn_source_like(const struct dnn_source *from,
                                   const struct dnn_source_type *type)
 {

@@ -56,7 +56,9 @@ struct dnn_source {
     int64_t count;
     int ncols;
     struct dnn_column col[DNN_MAX_COLUMNS];
-    int64_t nfiles;          /* number of input files; 0 for generators               */
+    int64_t nfiles;          /* number of files; 0 for generators                     */
+    int64_t ninputs;         /* of them, the first ones, if files of targets follow; 0:
+                              * all                                                   */
     const char *const *file; /* owned by the source                                  */
     const char *split;       /* the split the files are for ("train", "test") or NULL */
     struct dnn_source_last *_Atomic last; /* owned, of box.c; NULL: none             */
@@ -67,6 +69,9 @@ int dnn_source_read(const struct dnn_source *source, int64_t i, struct dnn_sampl
 void dnn_source_label(const struct dnn_source *source, int64_t i,
                       char out[DNN_SAMPLE_NAME]);
 void dnn_source_close(struct dnn_source *source); /* NULL is fine */
+/* Local.  The file of the input of sample i; NULL: each sample has no file of its own.
+ */
+const char *dnn_source_file(const struct dnn_source *source, int64_t i);
 
 /* Count, columns and files of another source, for a source made of it. */
 struct dnn_source dnn_source_like(const struct dnn_source *from,

@@ -215,7 +215,6 @@ static int open_all(struct dnn_stage *s, struct dnn_err *err)
         if (s->eval.feed == NULL) return no_data(s, "no test samples", err);
         if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
         s->test = &s->eval;
-        if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
     }
     int rc = find_targets(s, s->train.feed != NULL ? s->train.feed : s->eval.feed, err);
     return dnn_comm_agree(s->session->comm, rc, err);

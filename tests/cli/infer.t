@@ -210,6 +210,8 @@ result "a whole volume equals one tile" "$(
         infer 0 $seg big --output "out-$set" --set "inference.$set"
     done
     says 'in tiles of 20x12x10'
+    infer 0 --explain $seg big --output out-explain --set inference.tiles=whole
+    grep -q '^3 samples as a whole; 3 slabs' out || cat out
     py '
 for i in 0, 1, 2:
     same(str(i), np.load(f"out-tiles=whole/{i}.npy"), np.load(f"out-tile=[20,12,10]/{i}.npy"), 1e-6)')"
@@ -274,6 +276,25 @@ for i in 0, 1, 2:
 same("accuracy", totals["accuracy"], hits / points, 1e-6)
 is_true("samples", totals["samples"] == 3 and len(rows) == 4)
 is_true("classes", len(table("judged/evaluation.csv")) == 4)')"
+result "distances are in the unit of the files, and outputs keep their spacing, also with targets" "$(
+    for set in big scans; do
+        infer 0 $seg $set --target $set-masks --output near-$set
+        py "
+import nibabel
+affine = np.diag([2, 2, 2, 1])
+for d in '$set', '$set-masks':
+    os.mkdir(d + '-2mm')
+    for name in os.listdir(d):
+        old = nibabel.load(f'{d}/{name}')
+        nibabel.save(nibabel.Nifti1Image(np.asarray(old.dataobj), affine), f'{d}-2mm/{name}')"
+        infer 0 $seg $set-2mm --target $set-masks-2mm --output far-$set --format nifti
+        py "
+import nibabel
+near, far = (read_json(f'{d}-$set/test.json') for d in ('near', 'far'))
+for name in 'hausdorff95', 'surface_distance':
+    same(name, far['evaluation']['totals'][name], 2 * near['evaluation']['totals'][name], 1e-6)
+same('affine', nibabel.load('far-$set/0.nii').affine, np.diag([2, 2, 2, 1]))"
+    done)"
 result "the same as JSON" "$(
     infer 0 $seg big --target big-masks --output judged-json --json
     python3 -m json.tool < out > tool 2>&1 || cat tool out

@@ -148,6 +148,16 @@ slices 4 "input 'input' of the data has shape 8x8x1, but the network expects .x8
 slices 4 'data.slicers: input of the data is 12x9x10x1, which has 3 spatial axes, but there are 2 sizes' '[8, 8]'
 slices 4 '1.npy: input is 8x8x8x1, but slices are cut from volumes of 12x9x10' '[8, 8, 8]'
 slices '[34]' 'data.slicers\[0\]: slices: sizes\[0\] is 100; it must be 1 to 12, the size of the volume' '[100, 8, 8]'
+# 5, 2 and 3 boxes at a point along the axes: their sum must not overflow
+cat > sums.json << EOF
+{"layers": {"class_name": "Sequential", "config": {"name": "sums", "layers": [
+  {"class_name": "Conv3D", "config": {"name": "out", "filters": 1, "kernel_size": [1, 1, 1], "batch_input_shape": [null, 8, 8, 8, 1],
+   "kernel_initializer": {"class_name": "Constant", "config": {"value": 9e8}}}}]}},
+ "data": {"test_input_path": "ones", "slicers": [{"sizes": [8, 8, 8], "strides": [1, 1, 1]}]}, "loss": "mse", "dir": "out"}
+EOF
+python3 -c 'import numpy as np, os; os.mkdir("ones"); np.save("ones/0.npy", np.ones((12, 9, 10, 1), "f4"))'
+refused 4 '0.npy: the output for slice 0 of slicer "slices" has a value that is NaN, infinite or above 3.57914e\+07' \
+    --config=sums.json
 refused 4 'deep/0.npy: sample shape 9x10x3x4x5: an image or mask must have 1 to 3 spatial axes and one channel axis' \
     net/model.dnn deep --output out
 misfit 9x8x8x3 8x8x8x1 net/model.dnn rgb.bp --output out
@@ -162,6 +172,8 @@ refused 4 '0.npy: the target has shape 12x9x9x1, but the input 12x9x10x1; they m
     net/model.dnn large --target narrow --output out
 refused 4 "target 'target' of the data has shape 12x9x9x1, but the network expects \?x8x8x8 .*" \
     net/model.dnn small --target narrow --output out
+refused 4 '0.npy: the target has shape 12x9x10x1, but it must have 3 channels, as the output of the network' \
+    --config=run.json --set loss=mse --set data.test_target_path=large
 for each in large small; do
     refused 4 '0.npy: target: class [3-8], but there are 3 classes \(0 to 2\)' \
         net/model.dnn $each --target $each-wrong --output out
@@ -199,6 +211,11 @@ keys '--set inference.sigma=0: must be between .*' --set inference.sigma=0
 keys '--set inference.formats=.*: must be one of hdf5, bp5, .*, not "xyz"' --format xyz
 keys 'inference.tiles: they need a network with one input with spatial axes, and outputs of the same extents' \
     --set inference.tiles=true --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
+result "--explain refuses what a run refuses" "$(
+    status=0
+    guarded dnn-infer --explain --kernels heuristic net/model.dnn large --output out --set inference.tiles=true \
+        --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls" > output 2>&1 || status=$?
+    [ $status = 3 ] && grep -q '^dnn-infer: inference.tiles: they need ' output || echo "$status: $(tail -3 output)")"
 refused 8 'sample "0.npy": the sums of overlapping tiles need .* more than the limit of 1.0 KiB; they need less with .*' \
     net/model.dnn large --output out --set inference.memory=1KiB
 
