@@ -63,8 +63,7 @@ static int sync_file(const char *path, struct dnn_err *err)
 /* Flush what this rank has written, and the files of its samples. */
 static int sync_mine(struct dnn_output *out, struct dnn_err *err)
 {
-    if (out->hdf5 >= 0) DNN_TRY(dnn_output_sync(out->hdf5, out->work, err));
-    if (out->scratch >= 0) DNN_TRY(dnn_output_sync(out->scratch, out->work, err));
+    DNN_TRY(dnn_output_sync_open(out, err));
     for (int64_t i = out->rank; i < out->o.nsamples; i += out->size)
         for (int p = 0; p < out->nparts; p++) {
             if (out->part[p].place != OUTPUT_IN_FILE) continue;

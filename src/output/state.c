@@ -349,7 +349,7 @@ int dnn_output_begin(struct dnn_output *out, uint64_t samples, struct dnn_err *e
     uint64_t hash = hash_of(out, samples);
     int rc = 0;
 
-    out->key = (uint32_t)(hash ^ hash >> 32);
+    dnn_output_journal(out, (uint32_t)(hash ^ hash >> 32));
     if (out->rank == 0) rc = prepare(out, hash, err);
     DNN_TRY(dnn_comm_agree(out->comm, rc, err));
     DNN_TRY(bcast(out, &out->committing, sizeof out->committing, err));

@@ -121,7 +121,7 @@ committed
 rm $dir/.outputs.tmp/0/1.2
 result "a file of an interrupted commit is gone" "$(
     run 1 $dir few hdf5,npy -1 same && echo 'no error'
-    grep -q "^$dir/b.npy: an interrupted run has completed it, but it is missing" output ||
+    grep -q "^$dir/scans/a~2.npy: an interrupted run has completed it, but it is missing" output ||
         cat output)"
 fresh $dir
 result "BP5, CSV and JSON after an interruption; an older BP5 file is replaced" "$(
