@@ -6,7 +6,7 @@
  * KIND: volumes, masks, vectors, binary, images, few, two; FORMATS and CONTENTS: names
  * with commas.  KILL: each rank kills itself after so many units; -1: never; -2: stops
  * before the commit.  SETTINGS: "" or absent: cannot be continued.  FLAGS: gzip, names,
- * last, copy.  The last line printed is the number of units computed by all ranks.
+ * last, copy, outside.  The last line printed is the number of units computed by all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -57,7 +57,8 @@ static const struct made kinds[] = {
 static const char *const names[] = {"scans/a.nii.gz", "scans/a.nii", "b.tif",
                                     "deep/er/c.npy",  "b.tif",       "scans/x[7]"};
 static const char *const classes[] = {"cat", "dog, \"big\"", "owl", "fox"};
-static const char *const outputs[] = {"mask", "label"};
+static const char *const outputs[] = {"mask", "label"},
+                         *const outside[] = {"../mask", "/./.."};
 
 static const struct made *made;
 static bool channels_last;
@@ -268,7 +269,7 @@ int main(int argc, char **argv)
         .top_k = flag(flags, "top2") ? 2 : 0,
         .threshold = 0.5,
         .noutputs = made->noutputs,
-        .output_name = outputs,
+        .output_name = flag(flags, "outside") ? outside : outputs,
         .class_name = flag(flags, "name") ? classes : NULL,
         .nclass_names = 4,
         .from = "/in/put",

@@ -63,8 +63,7 @@ static int sync_file(const char *path, struct dnn_err *err)
 /* Flush what this rank has written, and the files of its samples. */
 static int sync_mine(struct dnn_output *out, struct dnn_err *err)
 {
-    if (out->hdf5 >= 0) DNN_TRY(dnn_output_sync(out->hdf5, out->work, err));
-    if (out->scratch >= 0) DNN_TRY(dnn_output_sync(out->scratch, out->work, err));
+    DNN_TRY(dnn_output_sync_open(out, err));
     for (int64_t i = out->rank; i < out->o.nsamples; i += out->size)
         for (int p = 0; p < out->nparts; p++) {
             if (out->part[p].place != OUTPUT_IN_FILE) continue;
@@ -103,8 +102,15 @@ static int make_parent(const char *path, struct dnn_err *err)
 static int rename_file(const struct dnn_output *out, const char *from, const char *to,
                        struct dnn_err *err)
 {
-    if (rename(from, to) == 0 || (errno == ENOENT && out->committing)) return 0;
-    return dnn_fail(err, DNN_EIO, "%s: cannot be replaced: %s", to, strerror(errno));
+    if (rename(from, to) == 0) return 0;
+    if (errno != ENOENT || !out->committing)
+        return dnn_fail(err, DNN_EIO, "%s: cannot be replaced: %s", to,
+                        strerror(errno));
+    if (access(to, F_OK) == 0) return 0;
+    return dnn_fail(err, DNN_EIO,
+                    "%s: an interrupted run has completed it, but it is missing; "
+                    "remove %s to compute all outputs again",
+                    to, out->work);
 }
 
 #if DNN_HAVE_ZLIB
@@ -158,11 +164,10 @@ static int finish_gzip(const struct dnn_output *out, const char *temp,
     char *compressed = dnn_format("%s.gz", temp);
     int rc = 0;
 
-    if (access(temp, F_OK) == 0 || !out->committing) {
+    if (access(temp, F_OK) == 0 || !out->committing)
         rc = compress_file(temp, compressed, err);
-        if (rc == 0) rc = rename_file(out, compressed, final, err);
-        if (rc == 0) unlink(temp);
-    }
+    if (rc == 0) rc = rename_file(out, compressed, final, err);
+    if (rc == 0) unlink(temp);
     dnn_free(compressed);
     return rc;
 }
@@ -268,7 +273,9 @@ static int finish_hdf5(const struct dnn_output *out, struct dnn_err *err)
     int rc =
         dnn_comm_bcast(out->comm, "state of the outputs", &there, sizeof there, 0, err);
 
-    if (rc == 0 && there && out->o.hdf5_path != NULL) rc = copy_hdf5(out, temp, err);
+    /* This run may want a copy at another path than the interrupted one. */
+    if (rc == 0 && out->o.hdf5_path != NULL)
+        rc = copy_hdf5(out, there ? temp : final, err);
     if (rc == 0 && out->rank == 0) rc = rename_file(out, temp, final, err);
     dnn_free(temp);
     dnn_free(final);

@@ -4,11 +4,17 @@
  * of its own, and belongs to an output by its key: a damaged or torn record is a unit
  * that is computed again.
  *
+ * Values that were just written are still in the memory of the node, and lost if it
+ * fails.  Their record has a key that is also of the node since its start, so it counts
+ * only where they are.  When they have been flushed to disk, the record is written
+ * again with the key of the output alone.
+ *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "output/output_impl.h"
 
+#include "base/clock.h"
 #include "base/crc.h"
 #include "base/file.h"
 
@@ -23,31 +29,85 @@ struct record {
     uint32_t key, sum;
 };
 
-static struct record make(const struct dnn_output *out, int64_t unit)
+static const double every = 30; /* seconds between flushes, at least */
+
+/* boot: out->boot, or 0 if the values are on disk. */
+static struct record make(const struct dnn_output *out, int64_t unit, uint32_t boot)
 {
-    struct record r = {.unit = unit, .key = out->key};
+    struct record r = {.unit = unit, .key = out->key ^ boot};
 
     r.sum = dnn_crc_record(&r, offsetof(struct record, sum));
     return r;
 }
 
-int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err)
+void dnn_output_journal(struct dnn_output *out, uint32_t key)
 {
-    struct record r = make(out, unit);
+    char id[64];
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    size_t n = f == NULL ? 0 : fread(id, 1, sizeof id, f);
 
+    if (f != NULL) fclose(f);
+    out->key = key;
+    out->boot = n == 0 ? 0 : dnn_crc_record(id, n) | 1;
+    out->flushed = dnn_clock_now();
+}
+
+static int append(struct dnn_output *out, const void *bytes, size_t len,
+                  struct dnn_err *err)
+{
     for (;;) {
-        ssize_t n = write(out->journal, &r, sizeof r);
+        ssize_t n = write(out->journal, bytes, len);
 
-        if (n == (ssize_t)sizeof r) return 0;
+        if (n == (ssize_t)len) return 0;
         if (n < 0 && errno == EINTR) continue;
         return dnn_fail(err, DNN_EIO, "%s: the journal cannot be written: %s",
                         out->work, n < 0 ? strerror(errno) : strerror(ENOSPC));
     }
 }
 
+int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
+{
+    struct dnn_buf all = {0};
+
+    out->flushed = dnn_clock_now();
+    if (out->nloose == 0) return 0;
+    DNN_TRY(dnn_output_sync_open(out, err));
+    for (size_t i = 0; i < out->nloose; i++) {
+        struct record r = make(out, out->loose[i], 0);
+
+        dnn_buf_bytes(&all, &r, sizeof r);
+    }
+    int rc = append(out, all.text, all.len, err);
+    dnn_buf_free(&all);
+    if (rc == 0) rc = dnn_output_sync(out->journal, out->work, err);
+    if (rc == 0) out->nloose = 0;
+    return rc;
+}
+
+int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err)
+{
+    struct record r = make(out, unit, out->boot);
+
+    if (out->boot != 0) DNN_TRY(append(out, &r, sizeof r, err));
+    out->loose =
+        dnn_grow(out->loose, &out->loose_cap, out->nloose + 1, sizeof *out->loose);
+    out->loose[out->nloose++] = unit;
+    return out->boot != 0 && dnn_clock_now() - out->flushed < every
+               ? 0
+               : dnn_output_flush(out, err);
+}
+
+static bool is_record(const struct dnn_output *out, const struct record *r,
+                      uint32_t boot)
+{
+    struct record want = make(out, r->unit, boot);
+
+    return memcmp(r, &want, sizeof want) == 0 && r->unit >= 0 && r->unit < out->nunits;
+}
+
 static int replay_file(struct dnn_output *out, const char *name, struct dnn_err *err)
 {
-    struct record r, want;
+    struct record r;
     char *path = dnn_output_work(out, name), *bytes;
     size_t len;
     int rc = dnn_file_read(path, SIZE_MAX / 4, &bytes, &len, err);
@@ -56,8 +116,7 @@ static int replay_file(struct dnn_output *out, const char *name, struct dnn_err 
     DNN_TRY(rc);
     for (size_t at = 0; at + sizeof r <= len; at += sizeof r) {
         memcpy(&r, bytes + at, sizeof r);
-        want = make(out, r.unit);
-        if (memcmp(&r, &want, sizeof r) == 0 && r.unit >= 0 && r.unit < out->nunits)
+        if (is_record(out, &r, 0) || is_record(out, &r, out->boot))
             out->done[r.unit] = 1;
     }
     dnn_free(bytes);
@@ -86,7 +145,11 @@ static int each_journal(struct dnn_output *out,
 
 int dnn_output_replay(struct dnn_output *out, struct dnn_err *err)
 {
-    return each_journal(out, replay_file, err);
+    DNN_TRY(each_journal(out, replay_file, err));
+    /* Of this node: from now on, the records count everywhere. */
+    if (out->lock < 0 || syncfs(out->lock) == 0) return 0;
+    return dnn_fail(err, DNN_EIO, "%s: cannot be flushed to disk: %s", out->work,
+                    strerror(errno));
 }
 
 static int remove_rank(struct dnn_output *out, const char *name, struct dnn_err *err)
@@ -108,7 +171,7 @@ int dnn_output_compact(struct dnn_output *out, struct dnn_err *err)
     dnn_buf_bytes(&all, "", 0);
     for (int64_t i = 0; i < out->nunits; i++)
         if (out->done[i]) {
-            struct record r = make(out, i);
+            struct record r = make(out, i, 0);
 
             dnn_buf_bytes(&all, &r, sizeof r);
         }

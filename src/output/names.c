@@ -137,11 +137,12 @@ static const char *without_from(const char *from, const char *name)
     return slash == NULL ? name : slash + 1;
 }
 
-char *dnn_output_relative(const struct dnn_output *out, const char *name)
+/* Without "..", "." and empty components; instead: if nothing is left. */
+static char *clean(const char *name, const char *instead)
 {
     struct dnn_buf made = {0};
 
-    for (const char *at = without_from(out->o.from, name); *at != '\0';) {
+    for (const char *at = name; *at != '\0';) {
         size_t len = strcspn(at, "/");
         bool dots =
             (len == 1 && at[0] == '.') || (len == 2 && at[0] == '.' && at[1] == '.');
@@ -150,8 +151,28 @@ char *dnn_output_relative(const struct dnn_output *out, const char *name)
             dnn_buf_add(&made, "%s%.*s", made.len == 0 ? "" : "/", (int)len, at);
         at += len + (at[len] == '/');
     }
-    if (made.len == 0) dnn_buf_add(&made, "sample");
+    if (made.len == 0) dnn_buf_add(&made, "%s", instead);
     return made.text;
+}
+
+char *dnn_output_relative(const struct dnn_output *out, const char *name)
+{
+    return clean(without_from(out->o.from, name), "sample");
+}
+
+/* Outputs have names of layers, which may contain anything. */
+static void name_directories(struct dnn_output *out)
+{
+    const char **name =
+        dnn_arena_alloc(out->arena, (size_t)out->o.noutputs * sizeof *name);
+
+    for (int k = 0; k < out->o.noutputs; k++) {
+        char *made = clean(out->o.output_name[k], "output");
+
+        name[k] = dnn_arena_strdup(out->arena, made);
+        dnn_free(made);
+    }
+    out->o.output_name = name;
 }
 
 /* What has unique names: datasets of two files, and files. */
@@ -217,6 +238,7 @@ int dnn_output_name(struct dnn_output *out, struct dnn_err *err)
     int64_t n = out->o.nsamples * out->nparts;
     int rc = 0;
 
+    if (out->o.noutputs > 1) name_directories(out);
     out->final = dnn_alloc((size_t)(n + 1) * sizeof *out->final);
     for (int space = 0; space < SPACES; space++) {
         grow(&set[space]);

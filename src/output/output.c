@@ -33,6 +33,7 @@ static void free_output(struct dnn_output *out)
     dnn_free(out->final);
     dnn_free(out->offset);
     dnn_free(out->done);
+    dnn_free(out->loose);
     dnn_free(out->name);
     dnn_free(out->work);
     dnn_free(out);
@@ -138,6 +139,7 @@ void dnn_output_abandon(struct dnn_output *out)
     if (out->o.settings == NULL &&
         dnn_comm_barrier(out->comm, "end of the outputs", &err) == 0 && out->rank == 0)
         dnn_file_remove_tree(out->work, NULL);
+    if (out->o.settings != NULL) dnn_output_flush(out, NULL);
     free_output(out);
 }
 

@@ -108,7 +108,9 @@ bool dnn_output_wants_input(const struct dnn_output *out);
 int dnn_output_input(struct dnn_output *out, int64_t sample,
                      const struct dnn_shape *shape, int64_t plane, const float *value,
                      struct dnn_err *err);
-/* Local.  All boxes of a unit have been put; returns when this is recorded on disk. */
+/* Local.  All boxes of a unit have been put; returns when this is recorded.  Records of
+ * the last 30 seconds only count if rank 0 of the next run is on the same node, which
+ * has not been restarted; dnn_output_abandon() makes them count everywhere. */
 int dnn_output_unit(struct dnn_output *out, int64_t sample, int64_t unit,
                     struct dnn_err *err);
 

@@ -106,8 +106,11 @@ struct dnn_output {
     /* Units: those of the samples, then, if inputs are stored, one per sample. */
     int64_t nunits, units_of_samples;
     unsigned char *done; /* owned: [nunits], complete: 1 in an earlier run, 2 in this */
-    uint32_t key;        /* of this output, in journal records                       */
-    bool committing;     /* an interrupted commit is continued                       */
+    uint32_t key, boot;  /* of this output, and of this node, in journal records     */
+    int64_t *loose;      /* owned: units recorded since the last flush               */
+    size_t nloose, loose_cap;
+    double flushed;  /* when                                                          */
+    bool committing; /* an interrupted commit is continued                       */
     int hdf5, scratch, journal, lock; /* descriptors; -1: none                        */
     pthread_mutex_t mutex; /* of journal, done and handles                            */
     struct output_handle handle[OUTPUT_HANDLES];
@@ -184,6 +187,8 @@ int dnn_output_write(int fd, const char *path, const void *bytes, size_t n, int6
 int dnn_output_read(int fd, const char *path, void *to, size_t n, int64_t at,
                     struct dnn_err *err);
 int dnn_output_sync(int fd, const char *path, struct dnn_err *err);
+/* Flush all open files to disk. */
+int dnn_output_sync_open(struct dnn_output *out, struct dnn_err *err);
 /* Read all values of a part in scratch. */
 int dnn_output_read_part(struct dnn_output *out, int part, int64_t sample, void *to,
                          size_t bytes, struct dnn_err *err);
@@ -201,8 +206,12 @@ char *dnn_output_work(const struct dnn_output *out, const char *name);
 
 /* ---- journal.c.  Local. ---- */
 
-/* Append a record. */
+/* Set the keys of records. */
+void dnn_output_journal(struct dnn_output *out, uint32_t key);
+/* Append a record; flushes from time to time. */
 int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err);
+/* Flush to disk what is recorded. */
+int dnn_output_flush(struct dnn_output *out, struct dnn_err *err);
 /* Set out->done from all journals in the directory. */
 int dnn_output_replay(struct dnn_output *out, struct dnn_err *err);
 /* Replace all journals by one with out->done. */

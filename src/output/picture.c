@@ -13,7 +13,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The range of n values of which each'th is used; others are infinite or NaN. */
+/* The range of n values, except those that are infinite or NaN. */
 static void range_of(const float *value, int64_t n, float *low, float *high)
 {
     *low = INFINITY;
@@ -30,7 +30,9 @@ static unsigned char byte_of(float value, float low, float high)
 {
     if (!(value > low)) return 0;
     if (value >= high) return 255;
-    return (unsigned char)lrintf(255 * ((value - low) / (high - low)));
+    /* The difference of two floats may be too large for a float. */
+    double part = ((double)value - (double)low) / ((double)high - (double)low);
+    return (unsigned char)lrint(255 * part);
 }
 
 static void size_of(const struct output_layout *l, int *width, int *height)

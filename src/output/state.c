@@ -119,7 +119,8 @@ static bool read_settings(struct dnn_output *out, uint64_t hash)
 
 /* ---- the directory ---- */
 
-/* Lock the directory against another run; file systems without locks are fine. */
+/* Make the directory and lock it against another run; file systems without locks are
+ * fine. */
 static int lock(struct dnn_output *out, struct dnn_err *err)
 {
     DNN_TRY(dnn_file_make_dirs(out->work, err));
@@ -172,10 +173,14 @@ static int create_scratch(struct dnn_output *out, struct dnn_err *err)
 
 static int create(struct dnn_output *out, uint64_t hash, struct dnn_err *err)
 {
-    if (out->lock >= 0) close(out->lock);
+    int old = out->lock;
+
+    /* Another run must not begin in the directory while it is removed. */
     out->lock = -1;
-    DNN_TRY(dnn_file_remove_tree(out->work, err));
-    DNN_TRY(lock(out, err));
+    int rc = dnn_file_remove_tree(out->work, err);
+    if (rc == 0) rc = lock(out, err);
+    if (old >= 0) close(old);
+    DNN_TRY(rc);
     if (uses(out, OUTPUT_IN_HDF5)) DNN_TRY(create_hdf5(out, err));
     if (uses(out, OUTPUT_IN_SCRATCH)) DNN_TRY(create_scratch(out, err));
     return out->o.settings == NULL ? 0 : write_settings(out, hash, err);
@@ -344,7 +349,7 @@ int dnn_output_begin(struct dnn_output *out, uint64_t samples, struct dnn_err *e
     uint64_t hash = hash_of(out, samples);
     int rc = 0;
 
-    out->key = (uint32_t)(hash ^ hash >> 32);
+    dnn_output_journal(out, (uint32_t)(hash ^ hash >> 32));
     if (out->rank == 0) rc = prepare(out, hash, err);
     DNN_TRY(dnn_comm_agree(out->comm, rc, err));
     DNN_TRY(bcast(out, &out->committing, sizeof out->committing, err));

@@ -152,12 +152,25 @@ bool dnn_output_is_whole(struct dnn_output *out, int part, int64_t sample)
     return whole;
 }
 
+int dnn_output_sync_open(struct dnn_output *out, struct dnn_err *err)
+{
+    if (out->hdf5 >= 0) DNN_TRY(dnn_output_sync(out->hdf5, out->work, err));
+    if (out->scratch >= 0) DNN_TRY(dnn_output_sync(out->scratch, out->work, err));
+    for (int i = 0; i < OUTPUT_HANDLES; i++)
+        if (out->handle[i].fd >= 0)
+            DNN_TRY(dnn_output_sync(out->handle[i].fd, out->work, err));
+    return 0;
+}
+
+/* Flushed to disk first: afterwards no other rank could do it. */
 static int close_handle(struct output_handle *h, struct dnn_err *err)
 {
-    int rc = h->fd < 0 ? 0 : close(h->fd);
+    if (h->fd < 0) return 0;
+    int synced = dnn_output_sync(h->fd, "a file of outputs", err);
+    int rc = close(h->fd);
 
     h->fd = -1;
-    if (rc == 0 || errno == EINTR) return 0;
+    if (synced < 0 || rc == 0 || errno == EINTR) return synced;
     return dnn_fail(err, DNN_EIO, "a file of outputs cannot be written: %s",
                     strerror(errno));
 }

@@ -90,8 +90,7 @@ int dnn_package_graph(const struct dnn_package *package,
 static int fits(const struct dnn_package *p, const struct dnn_weights_match *m,
                 const struct dnn_graph *g, struct dnn_err *err)
 {
-    /* A refused one begins with the path. */
-    const char *what = m->nrefused > 0   ? m->refused[0] + strlen(p->path) + 2
+    const char *what = m->nrefused > 0   ? package_after_path(p->path, m->refused[0])
                        : m->nmissing > 0 ? m->missing[0]
                        : m->nskipped > 0 ? m->skipped[0]
                                          : NULL;

@@ -48,5 +48,8 @@ void package_seal(char *bytes, size_t len);
  * its bytes.  sum gets the checksum. */
 int package_seal_check(const char *path, bool whole, char sum[PACKAGE_SUM + 1],
                        struct dnn_err *err);
+/* The part of a message behind the path that it begins with; all of a message that is
+ * cut off before. */
+const char *package_after_path(const char *path, const char *text);
 
 #endif

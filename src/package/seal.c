@@ -149,6 +149,13 @@ static int sum_file(FILE *f, const char *path, size_t len, char out[PACKAGE_SUM 
     return rc;
 }
 
+const char *package_after_path(const char *path, const char *text)
+{
+    size_t begin = strlen(path) + strlen(": ");
+
+    return strlen(text) > begin ? text + begin : text;
+}
+
 /* Find the damaged part: the members have checksums of their own. */
 static int damaged(const char *path, const char *stored, const char *sum,
                    struct dnn_err *err)
@@ -158,9 +165,7 @@ static int damaged(const char *path, const char *stored, const char *sum,
         "its members are intact, so the damage is in the headers, in the "
         "directory or in the comment";
 
-    /* The message begins with the path. */
-    if (dnn_archive_check(path, &why) < 0 && strlen(why.text) > strlen(path) + 2)
-        where = why.text + strlen(path) + 2;
+    if (dnn_archive_check(path, &why) < 0) where = package_after_path(path, why.text);
     return dnn_fail(
         err, DNN_EDATA,
         "%s: damaged: its checksum is %s, but the comment at its end has %s; "

@@ -102,6 +102,27 @@ result "a complete directory is overwritten at the end only" "$(
     differs whole $dir-old | grep -v 'Only in .*\(other\|outputs.tmp\)$'
     done_by 1 "$units" $dir-old volumes $all -1 same
     differs whole $dir-old | grep -v 'Only in .*other$')"
+result "names of outputs do not leave the directory" "$(
+    run 1 names/in two npy -1 '' outside || cat output
+    [ "$(cd names && find . -name a.npy | sort | xargs)" = \
+        "./in/mask/scans/a.npy ./in/output/scans/a.npy" ] || find names)"
+# committed: interrupted between the renaming of outputs.h5 and of other files
+committed() {
+    fresh $dir
+    run 1 $dir few hdf5,npy -2 same
+    touch $dir/.outputs.tmp/committing
+    mv $dir/.outputs.tmp/outputs.h5 $dir/
+}
+committed
+result "the rest of a commit, with a copy that the first run did not make" "$(
+    done_by 1 0 $dir few hdf5,npy -1 same copy
+    cmp $dir/outputs.h5 $dir/co/py.h5)"
+committed
+rm $dir/.outputs.tmp/0/1.2
+result "a file of an interrupted commit is gone" "$(
+    run 1 $dir few hdf5,npy -1 same && echo 'no error'
+    grep -q "^$dir/scans/a~2.npy: an interrupted run has completed it, but it is missing" output ||
+        cat output)"
 fresh $dir
 result "BP5, CSV and JSON after an interruption; an older BP5 file is replaced" "$(
     run 1 $dir vectors bp5 -1 ''

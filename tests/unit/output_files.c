@@ -1,11 +1,12 @@
 /* output_files.c - files of outputs, read back by the importers: values, classes, boxes
- * of several threads, memory, calls that are refused.
+ * of several threads, memory, calls that are refused, records of other nodes.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
 #include "unit/import_tools.h"
 
+#include "base/crc.h"
 #include "comm/comm.h"
 #include "output/output.h"
 
@@ -32,6 +33,8 @@ static int described(void *arg, int64_t sample, struct dnn_output_sample *out,
     return 0;
 }
 
+static const char *settings; /* NULL: it cannot be continued */
+
 static struct dnn_output *opened(unsigned formats, int64_t nsamples,
                                  struct dnn_err *err)
 {
@@ -44,7 +47,8 @@ static struct dnn_output *opened(unsigned formats, int64_t nsamples,
         .noutputs = 1,
         .output_name = (const char *const[]){"y"},
         .nsamples = nsamples,
-        .describe = described};
+        .describe = described,
+        .settings = settings};
 
     if (dnn_output_open(comm, &options, &out, err) < 0) printf("# %s\n", err->text);
     return out;
@@ -246,6 +250,70 @@ static void refusals(void)
     shape.dim[3] = C;
 }
 
+/* ---- records ---- */
+
+struct record {
+    int64_t unit;
+    uint32_t key, sum;
+};
+enum { UNITS = 3 };
+
+/* The journal has these records; how many units are then complete, before and after
+ * they are replaced by one file. */
+static void complete(const struct record *record, int n, int expected, const char *what)
+{
+    struct dnn_err err = {0};
+    int found[2] = {0};
+
+    bool good = dnn_file_write("out/.outputs.tmp/journal.0", record,
+                               (size_t)n * sizeof *record, &err) == 0;
+    for (int again = 0; again < 2; again++) {
+        struct dnn_output *out = opened(DNN_OUTPUT_NPY, 1, &err);
+
+        for (int64_t u = 0; out != NULL && u < D; u++)
+            found[again] += dnn_output_done(out, 0, u);
+        dnn_output_abandon(out);
+    }
+    ok(good && found[0] == expected && found[1] == expected,
+       "%s: %d and %d units, expected %d", what, found[0], found[1], expected);
+}
+
+/* Values that may not be on the disk of another node do not count. */
+static void records(void)
+{
+    struct record record[2 * UNITS + 1];
+    struct dnn_err err = {0};
+    size_t len[2] = {0};
+    char *text;
+
+    settings = "same";
+    struct dnn_output *out = opened(DNN_OUTPUT_NPY, 1, &err);
+    int rc = out == NULL ? -1 : 0;
+    for (int64_t u = 0; u < UNITS && rc == 0; u++) {
+        rc = put_planes(out, 0, u, 1, &err);
+        if (rc == 0) rc = dnn_output_unit(out, 0, u, &err);
+    }
+    for (int end = 0; end < 2 && rc == 0; end++) {
+        rc = dnn_file_read("out/.outputs.tmp/journal.0", sizeof record, &text,
+                           &len[end], &err);
+        if (rc == 0) memcpy(record, text, len[end]);
+        if (rc == 0) dnn_free(text);
+        if (end == 0) dnn_output_abandon(out);
+    }
+    ok(rc == 0 && len[0] == UNITS * sizeof *record && len[1] == 2 * len[0],
+       "records before and after the values are flushed: %s", err.text);
+    complete(record, UNITS, UNITS, "not flushed, of this node");
+    for (int u = 0; u < UNITS; u++) {
+        record[u].key ^= 4;
+        record[u].sum = dnn_crc_record(&record[u], offsetof(struct record, sum));
+    }
+    remove("out/.outputs.tmp/journal");
+    complete(record, UNITS, 0, "not flushed, of another node");
+    remove("out/.outputs.tmp/journal");
+    complete(record, 2 * UNITS, UNITS, "flushed, of another node");
+    settings = NULL;
+}
+
 int main(void)
 {
     struct dnn_comm_cfg cfg = {.kind = DNN_COMM_SELF};
@@ -258,6 +326,9 @@ int main(void)
     large();
     dnn_file_remove_tree("out", NULL);
     refusals();
+    dnn_file_remove_tree("out", NULL);
+    records();
+    dnn_file_remove_tree("out", NULL);
     dnn_comm_close(comm);
     return tools_end();
 }
