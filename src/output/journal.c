@@ -7,7 +7,7 @@
  * Values that were just written are still in the memory of the node, and lost if it
  * fails.  Their record has a key that is also of the node since its start, so it counts
  * only where they are.  When they have been flushed to disk, the record is written
- * again with the key of the output alone.
+ * over with the key of the output alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -48,21 +48,8 @@ void dnn_output_journal(struct dnn_output *out, uint32_t key)
 
     if (f != NULL) fclose(f);
     out->key = key;
-    out->boot = n == 0 ? 0 : dnn_crc_record(id, n) | 1;
+    out->boot = (n == 0 ? (uint32_t)getpid() : dnn_crc_record(id, n)) | 1;
     out->flushed = dnn_clock_now();
-}
-
-static int append(struct dnn_output *out, const void *bytes, size_t len,
-                  struct dnn_err *err)
-{
-    for (;;) {
-        ssize_t n = write(out->journal, bytes, len);
-
-        if (n == (ssize_t)len) return 0;
-        if (n < 0 && errno == EINTR) continue;
-        return dnn_fail(err, DNN_EIO, "%s: the journal cannot be written: %s",
-                        out->work, n < 0 ? strerror(errno) : strerror(ENOSPC));
-    }
 }
 
 int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
@@ -77,7 +64,8 @@ int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
 
         dnn_buf_bytes(&all, &r, sizeof r);
     }
-    int rc = append(out, all.text, all.len, err);
+    int rc = dnn_output_write(out->journal, out->work, all.text, all.len,
+                              out->journal_bytes - (int64_t)all.len, err);
     dnn_buf_free(&all);
     if (rc == 0) rc = dnn_output_sync(out->journal, out->work, err);
     if (rc == 0) out->nloose = 0;
@@ -88,13 +76,13 @@ int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err)
 {
     struct record r = make(out, unit, out->boot);
 
-    if (out->boot != 0) DNN_TRY(append(out, &r, sizeof r, err));
+    DNN_TRY(dnn_output_write(out->journal, out->work, &r, sizeof r, out->journal_bytes,
+                             err));
+    out->journal_bytes += sizeof r;
     out->loose =
         dnn_grow(out->loose, &out->loose_cap, out->nloose + 1, sizeof *out->loose);
     out->loose[out->nloose++] = unit;
-    return out->boot != 0 && dnn_clock_now() - out->flushed < every
-               ? 0
-               : dnn_output_flush(out, err);
+    return dnn_clock_now() - out->flushed < every ? 0 : dnn_output_flush(out, err);
 }
 
 static bool is_record(const struct dnn_output *out, const struct record *r,
