@@ -52,6 +52,19 @@ void dnn_output_journal(struct dnn_output *out, uint32_t key)
     out->flushed = dnn_clock_now();
 }
 
+static int append(struct dnn_output *out, const void *bytes, size_t len,
+                  struct dnn_err *err)
+{
+    for (;;) {
+        ssize_t n = write(out->journal, bytes, len);
+
+        if (n == (ssize_t)len) return 0;
+        if (n < 0 && errno == EINTR) continue;
+        return dnn_fail(err, DNN_EIO, "%s: the journal cannot be written: %s",
+                        out->work, n < 0 ? strerror(errno) : strerror(ENOSPC));
+    }
+}
+
 int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
 {
     struct dnn_buf all = {0};
@@ -64,8 +77,8 @@ int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
 
         dnn_buf_bytes(&all, &r, sizeof r);
     }
-    int rc = dnn_output_write(out->journal, out->work, all.text, all.len,
-                              out->journal_bytes - (int64_t)all.len, err);
+    lseek(out->journal, -(off_t)all.len, SEEK_CUR);
+    int rc = append(out, all.text, all.len, err);
     dnn_buf_free(&all);
     if (rc == 0) rc = dnn_output_sync(out->journal, out->work, err);
     if (rc == 0) out->nloose = 0;
@@ -76,9 +89,7 @@ int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err)
 {
     struct record r = make(out, unit, out->boot);
 
-    DNN_TRY(dnn_output_write(out->journal, out->work, &r, sizeof r, out->journal_bytes,
-                             err));
-    out->journal_bytes += sizeof r;
+    DNN_TRY(append(out, &r, sizeof r, err));
     out->loose =
         dnn_grow(out->loose, &out->loose_cap, out->nloose + 1, sizeof *out->loose);
     out->loose[out->nloose++] = unit;

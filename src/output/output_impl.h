@@ -109,7 +109,6 @@ struct dnn_output {
     uint32_t key, boot;  /* of this output, and of this node, in journal records     */
     int64_t *loose;      /* owned: units recorded since the last flush               */
     size_t nloose, loose_cap;
-    int64_t journal_bytes; /* of this rank's journal                                  */
     double flushed;  /* when                                                          */
     bool committing; /* an interrupted commit is continued                       */
     int hdf5, scratch, journal, lock; /* descriptors; -1: none                        */
