@@ -58,7 +58,7 @@ static const char *const names[] = {"scans/a.nii.gz", "scans/a.nii", "b.tif",
                                     "deep/er/c.npy",  "b.tif",       "scans/x[7]"};
 static const char *const classes[] = {"cat", "dog, \"big\"", "owl", "fox"};
 static const char *const outputs[] = {"mask", "label"},
-                         *const outside[] = {"../mask", "/./.."};
+                         *const outside[] = {"../mask", "/./mask/.."};
 
 static const struct made *made;
 static bool channels_last;

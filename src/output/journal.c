@@ -7,7 +7,7 @@
  * Values that were just written are still in the memory of the node, and lost if it
  * fails.  Their record has a key that is also of the node since its start, so it counts
  * only where they are.  When they have been flushed to disk, the record is written
- * again with the key of the output alone.
+ * over with the key of the output alone.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -48,7 +48,7 @@ void dnn_output_journal(struct dnn_output *out, uint32_t key)
 
     if (f != NULL) fclose(f);
     out->key = key;
-    out->boot = n == 0 ? 0 : dnn_crc_record(id, n) | 1;
+    out->boot = (n == 0 ? (uint32_t)getpid() : dnn_crc_record(id, n)) | 1;
     out->flushed = dnn_clock_now();
 }
 
@@ -77,6 +77,7 @@ int dnn_output_flush(struct dnn_output *out, struct dnn_err *err)
 
         dnn_buf_bytes(&all, &r, sizeof r);
     }
+    lseek(out->journal, -(off_t)all.len, SEEK_CUR);
     int rc = append(out, all.text, all.len, err);
     dnn_buf_free(&all);
     if (rc == 0) rc = dnn_output_sync(out->journal, out->work, err);
@@ -88,13 +89,11 @@ int dnn_output_record(struct dnn_output *out, int64_t unit, struct dnn_err *err)
 {
     struct record r = make(out, unit, out->boot);
 
-    if (out->boot != 0) DNN_TRY(append(out, &r, sizeof r, err));
+    DNN_TRY(append(out, &r, sizeof r, err));
     out->loose =
         dnn_grow(out->loose, &out->loose_cap, out->nloose + 1, sizeof *out->loose);
     out->loose[out->nloose++] = unit;
-    return out->boot != 0 && dnn_clock_now() - out->flushed < every
-               ? 0
-               : dnn_output_flush(out, err);
+    return dnn_clock_now() - out->flushed < every ? 0 : dnn_output_flush(out, err);
 }
 
 static bool is_record(const struct dnn_output *out, const struct record *r,

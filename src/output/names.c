@@ -160,18 +160,22 @@ char *dnn_output_relative(const struct dnn_output *out, const char *name)
     return clean(without_from(out->o.from, name), "sample");
 }
 
-/* Outputs have names of layers, which may contain anything. */
+/* Outputs have names of layers, which may contain anything and be equal. */
 static void name_directories(struct dnn_output *out)
 {
     const char **name =
         dnn_arena_alloc(out->arena, (size_t)out->o.noutputs * sizeof *name);
+    struct names set = {0};
 
+    grow(&set);
     for (int k = 0; k < out->o.noutputs; k++) {
+        const struct wanted wanted = {"", &name[k]};
         char *made = clean(out->o.output_name[k], "output");
 
-        name[k] = dnn_arena_strdup(out->arena, made);
+        make_unique(&set, out->arena, made, &wanted, 1);
         dnn_free(made);
     }
+    free_names(&set);
     out->o.output_name = name;
 }
 

@@ -328,7 +328,7 @@ static int open_files(struct dnn_output *out, struct dnn_err *err)
     if (uses(out, OUTPUT_IN_HDF5) && !out->committing)
         DNN_TRY(open_one(out, "outputs.h5", O_RDWR, &out->hdf5, err));
     if (out->o.settings == NULL) return 0;
-    return open_one(out, name, O_WRONLY | O_CREAT | O_APPEND, &out->journal, err);
+    return open_one(out, name, O_WRONLY | O_CREAT | O_TRUNC, &out->journal, err);
 }
 
 static void report(const struct dnn_output *out)

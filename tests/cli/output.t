@@ -102,10 +102,10 @@ result "a complete directory is overwritten at the end only" "$(
     differs whole $dir-old | grep -v 'Only in .*\(other\|outputs.tmp\)$'
     done_by 1 "$units" $dir-old volumes $all -1 same
     differs whole $dir-old | grep -v 'Only in .*other$')"
-result "names of outputs do not leave the directory" "$(
+result "names of outputs do not leave the directory, and are unique" "$(
     run 1 names/in two npy -1 '' outside || cat output
     [ "$(cd names && find . -name a.npy | sort | xargs)" = \
-        "./in/mask/scans/a.npy ./in/output/scans/a.npy" ] || find names)"
+        "./in/mask/scans/a.npy ./in/mask~2/scans/a.npy" ] || find names)"
 # committed: interrupted between the renaming of outputs.h5 and of other files
 committed() {
     fresh $dir
