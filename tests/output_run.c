@@ -6,7 +6,8 @@
  * KIND: volumes, masks, vectors, binary, images, few, two; FORMATS and CONTENTS: names
  * with commas.  KILL: each rank kills itself after so many units; -1: never; -2: stops
  * before the commit.  SETTINGS: "" or absent: cannot be continued.  FLAGS: gzip, names,
- * last, copy, outside.  The last line printed is the number of units computed by all ranks.
+ * last, copy, outside.  The last line printed is the number of units computed by all
+ * ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -57,8 +58,8 @@ static const struct made kinds[] = {
 static const char *const names[] = {"scans/a.nii.gz", "scans/a.nii", "b.tif",
                                     "deep/er/c.npy",  "b.tif",       "scans/x[7]"};
 static const char *const classes[] = {"cat", "dog, \"big\"", "owl", "fox"};
-static const char *const outputs[] = {"mask", "label"},
-                         *const outside[] = {"../mask", "/./mask/.."};
+static const char *const outputs[] = {"mask", "label"}, *const outside[] = {
+                                                            "../mask", "/./mask/.."};
 
 static const struct made *made;
 static bool channels_last;

@@ -59,6 +59,8 @@ recorded() {
 # stop DIR N: send SIGTERM to the last rank when N slabs are complete
 stop() {
     local target=$pid
+    # From this message on signals are handled; a run that continues has records before.
+    wait_for grep -q 'memory per rank' output
     wait_for recorded "$1" "$2"
     [ "$(cat "/proc/$pid/comm")" = dnn-infer ] || target=$(awk '{ print $NF }' "/proc/$pid/task/$pid/children")
     kill -TERM "$target"
