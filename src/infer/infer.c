@@ -33,9 +33,17 @@ static int load_newest(const struct dnn_config *config, struct dnn_session *sess
     char *found = NULL;
     char *dir = save != NULL ? dnn_strdup(dnn_config_path(config, save))
                              : dnn_format("%s/checkpoints", dnn_config_dir(config));
-    int64_t exists = dnn_comm_rank(session->comm) == 0 && access(dir, F_OK) == 0 &&
-                     dnn_ckpt_find(dir, NULL, &found, NULL) == 0;
-    int rc = dnn_comm_bcast(session->comm, "search for a checkpoint", &exists,
+    bool look = dnn_comm_rank(session->comm) == 0 && access(dir, F_OK) == 0;
+    int rc = look ? dnn_ckpt_find(dir, NULL, &found, err) : 0;
+    int64_t exists = look && rc == 0;
+
+    if (rc == DNN_EDATA) { /* there is none */
+        *err = (struct dnn_err){0};
+        rc = 0;
+    }
+    rc = dnn_comm_agree(session->comm, rc, err);
+    if (rc == 0)
+        rc = dnn_comm_bcast(session->comm, "search for a checkpoint", &exists,
                             sizeof exists, 0, err);
 
     dnn_free(found);
