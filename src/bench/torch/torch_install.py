@@ -1,4 +1,4 @@
-# torch_install.py - install PyPI's PyTorch and ONNX Runtime into a virtual environment:
+# torch_install.py - install PyPI's PyTorch, ONNX Runtime and MONAI into a virtual environment:
 # `dnn-bench torch --install` runs it.  If it is interrupted, the same command continues:
 # wheels that are complete are not downloaded again, nor packages that are installed.
 #
@@ -13,7 +13,7 @@ import sys
 import zipfile
 
 WANTED = ["torch", "numpy", "pillow", "setuptools", "h5py", "onnx", "onnxscript",
-          "onnxruntime"]
+          "onnxruntime", "monai"]
 NEEDED = 9e9  # bytes of the wheels and their content
 
 

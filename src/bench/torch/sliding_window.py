@@ -2,11 +2,11 @@
 #
 #   sliding_window.py --layers model.json --weights model.weights.h5 --roi 64,64,64
 #       [--batch 1] [--overlap 0.25] [--mode constant|gaussian] [--sigma-scale 0.125]
-#       [--threads 1] volume.npy output.npy
+#       [--threads 1] [--format contiguous|channels_last] [--reps 1] volume.npy output.npy
 #
 # The network is Keras JSON with weights of Keras 3, as dnn-train writes them.  Arrays are
 # channels last, without the batch; an input without channels has one.  It prints the seconds
-# of the inference.
+# of each inference.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
@@ -17,8 +17,8 @@ import numpy as np
 import torch
 from monai.inferers import sliding_window_inference
 
-import tap  # noqa: F401  its path has keras_torch
 import keras_torch
+from torch_common import formatted
 
 
 def numbers(kind):
@@ -38,16 +38,20 @@ def arguments():
     p.add_argument("--sigma-scale", type=float, default=0.125,
                    help="gaussian: standard deviation, as a share of the window")
     p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--format", choices=["contiguous", "channels_last"], default="contiguous")
+    p.add_argument("--reps", type=int, default=1, help="how often")
     p.add_argument("input", metavar="volume.npy")
     p.add_argument("output", metavar="output.npy")
     return p.parse_args()
 
 
-def network(layers, weights, batch):
+def network(layers, weights, batch, form="contiguous"):
     """A function of windows: the first output of the network."""
     net = keras_torch.read(layers, batch).eval()
     keras_torch.load_file(net, weights)
-    return lambda windows: net(windows)[0]
+    for p in net.parameters():
+        p.data = formatted(p.data, form)
+    return lambda windows: net(formatted(windows, form))[0]
 
 
 def infer(net, x, roi, batch=1, **how):
@@ -64,12 +68,13 @@ def main():
     args = arguments()
     torch.set_num_threads(args.threads)
     x = np.load(args.input)
-    y, seconds = infer(network(args.layers, args.weights, args.batch),
-                       x[..., None] if x.ndim == len(args.roi) else x, args.roi, args.batch,
-                       overlap=args.overlap[0] if len(args.overlap) == 1 else args.overlap,
-                       mode=args.mode, sigma_scale=args.sigma_scale)
+    net = network(args.layers, args.weights, args.batch, args.format)
+    for _ in range(args.reps):
+        y, seconds = infer(net, x[..., None] if x.ndim == len(args.roi) else x, args.roi,
+                           args.batch, mode=args.mode, sigma_scale=args.sigma_scale,
+                           overlap=args.overlap[0] if len(args.overlap) == 1 else args.overlap)
+        print(f"{seconds:.6f}", flush=True)
     np.save(args.output, y)
-    print(f"{seconds:.6f}")
 
 
 if __name__ == "__main__":
