@@ -95,7 +95,7 @@ run dnn-train "${args[@]}"
 
 dir=$(dnn-train --where "${args[@]}")
 echo "finished; results:"
-show model "$dir/model.weights.h5" "$dir/checkpoints/best.bp" "$dir/checkpoints"
+show model "$dir/model.dnn" "$dir/model.weights.h5" "$dir/checkpoints/best.bp" "$dir/checkpoints"
 show network "$dir/model.json"
 show checkpoints "$dir/checkpoints"
 show log "$dir/metrics.csv"

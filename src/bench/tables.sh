@@ -2,16 +2,17 @@
 # tables.sh - repeat the measurements of docs/performance.md, and print its tables as
 # Markdown.
 #
-#   tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [runs] [reading]
+#   tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [inference] [runs] [reading]
 #
-# steps: dnn-bench step, a row per network; runs: dnn-bench train; reading: dnn-bench io.
-# Default: all three.  Takes an hour or more; nothing else should run at the same time.
+# steps: dnn-bench step, a row per network; inference: dnn-bench infer, and tiles.sh; runs:
+# dnn-bench train; reading: dnn-bench io.  Default: all.  Takes an hour or more; nothing else
+# should run at the same time.
 #
 # SPDX-License-Identifier: Apache-2.0
 # Copyright the dnn-toolkit authors
 set -u
 threads=$(nproc) reps=5 compile=600 parts=()
-usage() { echo "usage: tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [runs] [reading]" >&2; exit 2; }
+usage() { echo "usage: tables.sh [--threads N] [--reps N] [--compile SECONDS] [steps] [inference] [runs] [reading]" >&2; exit 2; }
 while [ $# -gt 0 ]; do
     case $1 in
     --threads | --reps | --compile)
@@ -19,12 +20,12 @@ while [ $# -gt 0 ]; do
         declare "${1#--}=$2"
         shift
         ;;
-    steps | runs | reading) parts+=("$1") ;;
+    steps | inference | runs | reading) parts+=("$1") ;;
     *) usage ;;
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(steps runs reading)
+[ ${#parts[@]} -gt 0 ] || parts=(steps inference runs reading)
 json=$(mktemp) || exit 1
 trap 'rm -f "$json"' EXIT
 
@@ -74,6 +75,29 @@ steps() {
     printf '\n```\n'
     printf '%s\n' "${commands[@]}"
     echo '```'
+}
+
+# infer NAME OPTION...: print one row
+infer() {
+    local name=$1
+    shift
+    if ! dnn-bench --quiet infer --threads "$threads" --against both --compile "$compile" --json "$@" > "$json"; then
+        echo "| $name | failed | |"
+        return
+    fi
+    echo "| $name | $(ratio ratio_torch) | $(ratio ratio_onnxruntime) |"
+}
+
+inference() {
+    local unet=(--model unet3d --base 16 --depth 3)
+    echo "| network | over PyTorch | over ONNX Runtime |"
+    echo "|---|---|---|"
+    infer "U-Net 64³" "${unet[@]}" --size 64
+    infer "ResNet50" --model resnet50 --size 224 --batch 8
+    infer "MobileNetV2" --model mobilenetv2 --size 224 --batch 8
+    infer "U-Net 128³" "${unet[@]}" --size 128
+    echo
+    "$(dirname "$0")/tiles.sh" --threads "$threads"
 }
 
 runs() {

@@ -14,17 +14,18 @@
 # Copyright the dnn-toolkit authors
 set -u -o pipefail
 threads=$(nproc) size=192 tile=64 overlap=0.25 batch=1 base=16 classes=4 reps=3
+usage() {
+    sed -n '5,6s/^#  *//p' "$0" >&2
+    exit 2
+}
 while [ $# -gt 0 ]; do
     case $1 in
     --threads | --size | --tile | --overlap | --batch | --base | --classes | --reps)
-        [ $# -gt 1 ] || exec sed -n '5,6s/^#  *//p' "$0" >&2
+        [ $# -gt 1 ] || usage
         declare "${1#--}=$2"
         shift
         ;;
-    *)
-        sed -n '5,6s/^#  *//p' "$0" >&2
-        exit 2
-        ;;
+    *) usage ;;
     esac
     shift
 done
@@ -46,7 +47,7 @@ cat > train.json << EOF
  "data": {"dataset": "train.bp", "batch_size": 2}, "num_epochs": 1, "loss": "cross_entropy", "dir": "run",
  "telemetry": {"pictures": 0}, "optimizer": {"type": "Adam", "learning_rate": 0.001}}
 EOF
-dnn-prepare -q --generate blobs3d --set samples=2 --set size="$tile" --to train.bp &&
+dnn-prepare -q --generate blobs3d --set samples=4 --set size="$tile" --split 0.5,0.5 --to train.bp &&
     dnn-train -q train.json &&
     "$python" -c "
 import numpy
@@ -83,10 +84,10 @@ import numpy
 a, b = numpy.load('out/volume.npy'), numpy.load('contiguous.npy')
 error = abs(a - b).max() / abs(b).max()
 print(f'largest difference, relative to the largest output: {error:.1e}')
-raise SystemExit(error > 1e-5)" || exit 6
+raise SystemExit(int(error > 1e-5))" || exit 6
 echo "volume $size^3, tiles $tile^3, overlap $overlap, batch $batch, U-Net base $base, $classes classes, $threads threads"
 for name in ours contiguous channels_last; do
-    echo "$name: $(median $name) s ($(sort -g $name | awk '{ printf "%s%.2f", NR > 1 ? ", " : "", $1 / 1000 }'))"
+    echo "$name: $(median $name) s ($(sort -g $name | awk '{ printf "%s%.2f", (NR > 1 ? ", " : ""), $1 / 1000 }'))"
 done
 best=$( (median contiguous && median channels_last) | sort -g | head -n 1)
 awk -v a="$best" -v b="$(median ours)" 'BEGIN { printf "ratio: %.2f x\n", a / b }'

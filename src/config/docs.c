@@ -139,7 +139,8 @@ void dnn_config_docs(FILE *where)
 {
     fprintf(where, "# Configuration file\n\n");
     paragraph(
-        "One JSON file describes a run.  The smallest is `{\"layers\": "
+        "One JSON file describes a run of `dnn-train`; `dnn-infer` reads the same file "
+        "and uses only its test data.  The smallest is `{\"layers\": "
         "\"net.json\"}`, for `dnn-train --explain`.  What `dnn-train` does depends "
         "on the data:",
         where);

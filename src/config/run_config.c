@@ -91,7 +91,7 @@ const struct dnn_field dnn_config_fields[] = {
     OBJECT("data", AT(data), "null", &data_sub, "training, validation and test data"),
     OBJECT("checkpoints", AT(ckpt), "{}", &ckpt_sub, "saving and loading of checkpoints"),
     TEXT("dir", AT(run_dir), "null",
-         "output directory; null: run-NAME next to the configuration file NAME.json"),
+         "run directory; null: run-NAME next to the configuration file NAME.json"),
     TEXT("outfile", AT(outfile), "null",
          "X.txt: also write losses to X_train.txt and X_test.txt"),
     OBJECT("inference", AT(infer), "{}", &infer_sub,

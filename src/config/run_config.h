@@ -34,7 +34,7 @@ enum dnn_resume { DNN_RESUME_NO, DNN_RESUME_YES, DNN_RESUME_AUTO };
 
 /* "checkpoints": saving and loading of checkpoints. */
 struct dnn_config_ckpt {
-    const char *save; /* directory; NULL: checkpoints, in the output directory       */
+    const char *save; /* directory; NULL: checkpoints, in the run directory          */
     double interval;  /* epochs between checkpoints; 0: not by epochs                */
     int64_t steps;    /* the same in steps                                           */
     double minutes;   /* and in minutes                                              */
@@ -161,7 +161,7 @@ int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 /* A path of the configuration, resolved relative to the directory of its file; NULL for
  * NULL.  Lives as long as the configuration. */
 const char *dnn_config_path(const struct dnn_config *config, const char *path);
-/* The output directory: "dir", else "run-NAME" next to NAME.json. */
+/* The run directory: "dir", else "run-NAME" next to NAME.json. */
 const char *dnn_config_dir(const struct dnn_config *config);
 /* The network as JSON for a file of its own; the caller frees it: dnn_free(). */
 int dnn_config_network(const struct dnn_config *config, char **out,

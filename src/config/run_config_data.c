@@ -110,10 +110,10 @@ const struct dnn_field dnn_config_data_fields[] = {
     JSON("test_target_transforms", AT(test_target_transforms), "null", "the same for test targets only"),
     {"slicers", DNN_F_OBJECTS, AT(slicers), "[]", 0, 0, NULL,
      "cut volumes into boxes, and assemble the outputs again", &slicer_sub},
-    TEXT("test_output_path", AT(test_output_path), "null", "directory for outputs, written as HDF5"),
+    TEXT("test_output_path", AT(test_output_path), "null", "directory for outputs; their formats: inference.formats"),
     TEXT("hdf5_outfile", AT(hdf5_outfile), "null",
          "file for outputs assembled from slices, one HDF5 dataset per slicer"),
-    WORD("hdf5_precision", AT(hdf5_precision), "single", precisions, "precision of the numbers in hdf5_outfile"),
+    WORD("hdf5_precision", AT(hdf5_precision), "single", precisions, "precision of values in HDF5, BP5 and NPY files"),
     END,
 };
 /* clang-format on */

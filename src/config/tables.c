@@ -22,7 +22,7 @@ static const struct dnn_choice resumes[] = {
 #define AT(f) offsetof(struct dnn_config_ckpt, f)
 const struct dnn_field dnn_config_ckpt_fields[] = {
     TEXT("save", AT(save), "null",
-         "directory to write checkpoints to; null: checkpoints in the output directory"),
+         "directory to write checkpoints to; null: checkpoints in the run directory"),
     REAL("interval", AT(interval), "1", 0, 1e9,
          "epochs between checkpoints, fractions allowed; 0: not by epochs; one is always "
          "written at the end"),
@@ -84,8 +84,9 @@ static const struct dnn_sub words = {.single = true};
 #define AT(f) offsetof(struct dnn_config_infer, f)
 const struct dnn_field dnn_config_infer_fields[] = {
     {"formats", DNN_F_ENUMS, AT(formats), "[]", 0, 0, dnn_output_format_choices,
-     "files to write: hdf5, bp5, npy, nifti, tiff, png, overlay, csv, json; empty: hdf5 for "
-     "configurations of rmldnn, else csv for classifiers, npy for others", &words},
+     "files to write: hdf5, bp5, npy, nifti, tiff, png, overlay, csv, json; empty: hdf5 "
+     "if test_output_path or hdf5_outfile is set and for configurations of rmldnn, else csv for "
+     "classifiers, npy for others", &words},
     {"contents", DNN_F_ENUMS, AT(contents), "[]", 0, 0, dnn_output_content_choices,
      "what is written of each output: values, classes (the channel with the largest value); "
      "empty: values", &words},
@@ -94,9 +95,9 @@ const struct dnn_field dnn_config_infer_fields[] = {
          "that the loss applies, or none for configurations of rmldnn"),
     WORD("tiles", AT(tiles), "auto", tilings,
          "samples larger than the network's input: auto (cut into tiles that overlap), true "
-         "(all samples), whole (change the network's input to the extents of the sample)"),
+         "(all samples), whole (change the network's input to the size of the sample)"),
     {"tile", DNN_F_INTS, AT(tile), "[]", 1, 1e9, NULL,
-     "extents of a tile, such as [64, 64, 64]; empty: those of the network's input", &some_axes},
+     "size of a tile (patch), such as [64, 64, 64]; empty: that of the network's input", &some_axes},
     {"overlap", DNN_F_REALS, AT(overlap), "[0.25]", 0, 0.99, NULL,
      "overlap of neighbouring tiles, as a fraction of the tile, for all axes or for each",
      &one_or_more},
@@ -107,7 +108,7 @@ const struct dnn_field dnn_config_infer_fields[] = {
      "test-time augmentation: average over flips of these spatial axes and all their "
      "combinations", &some_axes},
     INT("batch", AT(batch), "1", 1, 1024, "tiles computed together"),
-    BYTES("memory", AT(memory), "null", "most memory for sums of blended outputs; null: no limit"),
+    BYTES("memory", AT(memory), "null", "memory limit for accumulating overlapping tiles; null: no limit"),
     FLAG("names", AT(names), "false", "csv: add a column with the names of the samples"),
     FLAG("gzip", AT(gzip), "false", "nifti: write .nii.gz"),
     INT("top_k", AT(top_k), "0", 0, 1e6, "json: write only so many classes; 0: all"),

@@ -31,13 +31,13 @@ done < <(awk '/^```json / { print "file", $2 } /^```/ { on = $0 == "```sh"; next
 result "the page has commands" "$([ "$commands" -ge 8 ] || echo "only $commands")"
 
 for file in scans/input/79.nii scans/target/79.nii preview.png run-train/report.html run-train/model.json \
-    run-train/metrics.csv run-test/test.json masks/3_classes.nii masks/3_overlay.png judged/samples.csv; do
+    run-train/metrics.csv run-test/test.json masks/3_classes.nii masks/3_overlay.png evaluated/samples.csv; do
     result "$file exists" "$([ -s "$file" ] || echo "it does not exist")"
 done
 result "the Dice score of the test split is about that of the page" \
     "$(grep -o '"dice": [0-9.]*' run-test/test.json | head -1 | awk '$2 < 0.9 { print }
         END { if (NR != 1) print "no score" }')"
 result "the masks of larger scans are about as good" \
-    "$(grep -o '"dice": [0-9.]*' judged/test.json | head -1 | awk '$2 < 0.85 { print }
+    "$(grep -o '"dice": [0-9.]*' evaluated/test.json | head -1 | awk '$2 < 0.85 { print }
         END { if (NR != 1) print "no score" }')"
 finish
