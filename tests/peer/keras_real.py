@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+import zipfile
 
 os.environ["KERAS_BACKEND"] = "jax"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -114,6 +115,12 @@ def two_methods(where):
     yield "model_from_json and load_weights", model
 
 
+def same_members(where):
+    """model.dnn has the network and the weights of model.keras, to the byte."""
+    with zipfile.ZipFile(f"{where}/model.keras") as a, zipfile.ZipFile(f"{where}/model.dnn") as b:
+        return all(a.read(name) == b.read(name) for name in a.namelist())
+
+
 def zoo(name, words, where):
     status, text, error = run("net_run", "zoo", name, *words)
     title = " ".join(["zoo:", name] + words)
@@ -126,6 +133,7 @@ def zoo(name, words, where):
     if status != 0:
         check(False, title, error)
         return
+    check(same_members(where), f"{title}: model.dnn has what model.keras has", "it differs")
     want = None
     for variant, model in two_methods(where):
         if want is None:
