@@ -16,7 +16,7 @@
 
 /* ---- open ---- */
 
-char *dnn_trainer_ckpt_dir(const struct train_run *run)
+char *dnn_train_ckpt_dir(const struct train_run *run)
 {
     const char *save = run->config->ckpt->save;
 
@@ -24,10 +24,10 @@ char *dnn_trainer_ckpt_dir(const struct train_run *run)
                         : dnn_format("%s/checkpoints", dnn_config_dir(run->config));
 }
 
-int dnn_trainer_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
+int dnn_train_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
 {
     int64_t keep = c->run->config->ckpt->keep;
-    char *dir = dnn_trainer_ckpt_dir(c->run);
+    char *dir = dnn_train_ckpt_dir(c->run);
     const struct dnn_ckpt_cfg cfg = {dir, keep == 0 ? INT_MAX : (int)keep, true};
     const struct train_field field[] = {TRAIN_NUMBER("bucket", &c->bucket),
                                         TRAIN_NUMBER("bucket_ranks", &c->bucket_ranks)};
@@ -35,17 +35,17 @@ int dnn_trainer_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
     int rc = dnn_ckpt_open(c->run->comm, &cfg, &c->ckpts, err);
     dnn_free(dir);
     DNN_TRY(rc);
-    dnn_trainer_state_fields(&c->state, "run", sizeof field / sizeof *field, field);
+    dnn_train_state_fields(&c->state, "run", sizeof field / sizeof *field, field);
     return dnn_ckpt_reserve(c->ckpts, c->state.n, c->state.array, err);
 }
 
-void dnn_trainer_ckpt_close(struct train_ckpt *c, bool failed)
+void dnn_train_ckpt_close(struct train_ckpt *c, bool failed)
 {
     struct dnn_err err = {0};
 
     if (dnn_ckpt_close(c->ckpts, &err) < 0)
         dnn_log(failed ? DNN_DEBUG : DNN_ERROR, "train", "%s", err.text);
-    dnn_trainer_state_free(&c->state);
+    dnn_train_state_free(&c->state);
 }
 
 /* ---- load ---- */
@@ -57,7 +57,7 @@ static int load(struct train_ckpt *c, const char *wanted, int64_t *step, char **
     int rc =
         dnn_ckpt_load(c->ckpts, wanted, c->state.n, c->state.array, step, state, err);
 
-    dnn_exec_changed(dnn_trainer_model(c->run)->exec);
+    dnn_exec_changed(dnn_train_model(c->run)->exec);
     return rc;
 }
 
@@ -71,13 +71,13 @@ static void log_resumed(const struct train_ckpt *c, int64_t step)
             ", batch %" PRId64 "%s",
             step, c->at->epoch + 1, c->at->batch,
             config->ckpt->load == NULL ? "" : "; checkpoints.load is ignored");
-    if (dnn_trainer_ended(c->monitor) && c->at->epoch < config->num_epochs)
+    if (dnn_train_ended(c->monitor) && c->at->epoch < config->num_epochs)
         dnn_log(DNN_INFO, "train",
                 "the run was ended by early_stopping or target_metric; change these to "
                 "continue");
 }
 
-int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
+int dnn_train_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
 {
     const struct dnn_config *config = c->run->config;
     char *state = NULL;
@@ -90,7 +90,7 @@ int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
                         "back; or start a new run with another \"dir\" or "
                         "checkpoints.resume false: ");
     DNN_TRY(rc);
-    if (*step >= 0) rc = dnn_trainer_check_settings(c->monitor, state, err);
+    if (*step >= 0) rc = dnn_train_check_settings(c->monitor, state, err);
     dnn_free(state);
     DNN_TRY(dnn_comm_agree(c->run->comm, rc, err));
     if (*step < 0 && config->ckpt->resume == DNN_RESUME_YES)
@@ -104,11 +104,11 @@ int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
         DNN_TRY(dnn_replica_set_bucket_size(c->run->stage->replica, (size_t)c->bucket,
                                             err));
     log_resumed(c, *step);
-    if (!dnn_trainer_ended(c->monitor)) c->monitor->ended = 0;
+    if (!dnn_train_ended(c->monitor)) c->monitor->ended = 0;
     return 0;
 }
 
-int dnn_trainer_restore_best(struct train_ckpt *c, struct dnn_err *err)
+int dnn_train_restore_best(struct train_ckpt *c, struct dnn_err *err)
 {
     const struct dnn_stopping *early = c->run->config->early;
     const struct dnn_stopping_state *best = &c->monitor->best;
@@ -178,7 +178,7 @@ static int check_finite(const struct train_ckpt *c, struct dnn_err *err)
     return 0;
 }
 
-int dnn_trainer_save(struct train_ckpt *c, bool best, struct dnn_err *err)
+int dnn_train_save(struct train_ckpt *c, bool best, struct dnn_err *err)
 {
     double now = dnn_clock_now(), blocked, all, seconds = c->at->seconds;
     struct dnn_buf state = {0};
@@ -190,10 +190,10 @@ int dnn_trainer_save(struct train_ckpt *c, bool best, struct dnn_err *err)
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"config\": ",
                 c->at->step, c->at->epoch, c->at->batch);
-    dnn_trainer_write_settings(c->monitor, &state);
+    dnn_train_write_settings(c->monitor, &state);
     dnn_buf_add(&state, "}");
     /* The arrays are copied during the call. */
-    c->at->seconds = dnn_trainer_seconds(c->at);
+    c->at->seconds = dnn_train_seconds(c->at);
     int rc = dnn_ckpt_save(c->ckpts, c->at->step, c->state.n, c->state.array,
                            state.text, best, err);
     c->at->seconds = seconds;
@@ -216,7 +216,7 @@ static bool due(const struct train_ckpt *c, double now, double before)
            floor(now / interval + tolerance) > floor(before / interval + tolerance);
 }
 
-enum train_action dnn_trainer_action(const struct train_ckpt *c)
+enum train_action dnn_train_action(const struct train_ckpt *c)
 {
     const struct dnn_config_ckpt *how = c->run->config->ckpt;
     /* Time for two steps and two checkpoints, because durations vary. */
@@ -232,7 +232,7 @@ enum train_action dnn_trainer_action(const struct train_ckpt *c)
                : TRAIN_CONTINUE;
 }
 
-bool dnn_trainer_epoch_due(const struct train_ckpt *c)
+bool dnn_train_epoch_due(const struct train_ckpt *c)
 {
     double at = (double)c->at->epoch;
 

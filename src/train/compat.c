@@ -42,30 +42,30 @@ static void list_settings(struct train_monitor *m, struct setting setting[SETTIN
     const struct dnn_feed *feed = m->run->stage->train.feed;
     const struct dnn_config_data *data = config->data;
     const struct setting all[SETTINGS] = {
-        {"seed", ALWAYS, dnn_format("%" PRId64, config->seed), NULL},
-        {"data.batch_size", WITHIN_EPOCH, dnn_format("%" PRId64, config->batch_size),
+        {"seed",                    ALWAYS,                                         dnn_format("%" PRId64,              config->seed),                                               NULL},
+        {"data.batch_size",                         WITHIN_EPOCH,                                                       dnn_format("%" PRId64,                                                     config->batch_size),
          NULL},
-        {"steps_per_epoch", WITHIN_EPOCH,
-         dnn_format("%" PRId64, config->steps_per_epoch), NULL},
+        {"steps_per_epoch",                      WITHIN_EPOCH,
+         dnn_format("%" PRId64,                                                                                      config->steps_per_epoch),                                                                                                                NULL},
         {"number of samples", WITHIN_EPOCH,
-         dnn_format("%" PRId64, dnn_feed_count(feed)), NULL},
-        {"hash of the dataset", WITHIN_EPOCH, dnn_strdup(dnn_feed_hash(feed)), NULL},
-        {"data.split", WITHIN_EPOCH, dnn_strdup(data->split == NULL ? "" : data->split),
+         dnn_format("%" PRId64,dnn_feed_count(feed)),NULL},
+        {"hash of the dataset",     WITHIN_EPOCH,                              dnn_strdup(dnn_feed_hash(feed)),                                                                     NULL                                                                                                                                                                                                              },
+        {"data.split",         WITHIN_EPOCH,dnn_strdup(data->split == NULL ? "" : data->split),
          NULL},
-        {"data.fold", WITHIN_EPOCH, dnn_format("%" PRId64, data->fold), NULL},
-        {"data.shuffle", WITHIN_EPOCH, dnn_strdup(data->shuffle ? "true" : "false"),
+        {"data.fold",     WITHIN_EPOCH,       dnn_format("%" PRId64,                                                                                                          data->fold),                                                                                                                                                                                                                                                                                                                                                                    NULL},
+        {"data.shuffle",         WITHIN_EPOCH,                            dnn_strdup(data->shuffle ? "true" : "false"),
          NULL},
-        {"data.window", WITHIN_EPOCH, dnn_format("%" PRId64, (int64_t)data->window),
+        {"data.window",            WITHIN_EPOCH,                                      dnn_format("%" PRId64, (int64_t)data->window),
          NULL},
-        {"layers", NEVER, dnn_strdup(config->layers), NULL},
-        {"loss", NEVER, dnn_strdup(config->loss_text), NULL},
-        {"optimizer", NEVER, dnn_strdup(config->optimizer_text), NULL},
-        {"ema", NEVER, dnn_format("%g", config->ema), NULL},
-        {"deterministic", NEVER, dnn_strdup(config->deterministic ? "true" : "false"),
-         NULL},
-        {"checkpoints.best", NEVER, monitored(&m->best_rule), &m->best},
-        {"early_stopping", NEVER, monitored(config->early), &m->early},
-        {"target_metric", NEVER, monitored(config->goal), &m->goal},
+        {"layers",             NEVER,                                    dnn_strdup(config->layers),            NULL                                                },
+        {"loss",                         NEVER,                                                                dnn_strdup(config->loss_text),                                                                                 NULL                                                                              },
+        {"optimizer",                         NEVER,                                                                  dnn_strdup(config->optimizer_text),                                                                       NULL},
+        {"ema",                         NEVER,                                                             dnn_format("%g",                                                                  config->ema),NULL},
+        {"deterministic",                         NEVER,                                                                   dnn_strdup(config->deterministic ? "true" : "false"),
+         NULL                                                                  },
+        {"checkpoints.best",                     NEVER,                                                                   monitored(&m->best_rule),                                                                                       &m->best                                                                                                                                                                         },
+        {"early_stopping",                      NEVER,                                                                    monitored(config->early),                                                                                     &m->early                                                    },
+        {"target_metric",                 NEVER,                                                               monitored(config->goal),&m->goal},
     };
 
     memcpy(setting, all, sizeof all);
@@ -77,7 +77,7 @@ static void release(struct setting setting[SETTINGS])
         dnn_free(setting[i].text);
 }
 
-void dnn_trainer_write_settings(struct train_monitor *m, struct dnn_buf *out)
+void dnn_train_write_settings(struct train_monitor *m, struct dnn_buf *out)
 {
     struct setting setting[SETTINGS];
 
@@ -111,8 +111,8 @@ static int compare(const struct train_progress *at, const struct setting *f,
                     f->when == WITHIN_EPOCH ? ", within an epoch" : "");
 }
 
-int dnn_trainer_check_settings(struct train_monitor *m, const char *state,
-                               struct dnn_err *err)
+int dnn_train_check_settings(struct train_monitor *m, const char *state,
+                             struct dnn_err *err)
 {
     struct setting setting[SETTINGS];
     struct dnn_json *file;

@@ -25,13 +25,13 @@ struct train_run {
 };
 
 /* Local.  The model that is trained. */
-static inline struct dnn_model *dnn_trainer_model(const struct train_run *run)
+static inline struct dnn_model *dnn_train_model(const struct train_run *run)
 {
     return dnn_replica_model(run->stage->replica);
 }
 
 /* Local.  The number of samples of an evaluation. */
-static inline int64_t dnn_trainer_eval_samples(const struct train_run *run)
+static inline int64_t dnn_train_eval_samples(const struct train_run *run)
 {
     return run->stage->eval.feed == NULL ? 0 : dnn_feed_count(run->stage->eval.feed);
 }
@@ -48,12 +48,12 @@ struct train_progress {
     double seconds;       /* of training before this process                         */
     double began;         /* start time of training in this process; 0: not yet      */
 };
-void dnn_trainer_progress_state(struct train_progress *at, struct train_state *state);
-void dnn_trainer_progress_add(struct train_progress *at, double samples,
-                              const struct dnn_replica_step *step);
-void dnn_trainer_progress_clear(struct train_progress *at); /* sums of the epoch */
+void dnn_train_progress_state(struct train_progress *at, struct train_state *state);
+void dnn_train_progress_add(struct train_progress *at, double samples,
+                            const struct dnn_replica_step *step);
+void dnn_train_progress_clear(struct train_progress *at); /* sums of the epoch */
 /* Seconds of training, of this process and those before. */
-double dnn_trainer_seconds(const struct train_progress *at);
+double dnn_train_seconds(const struct train_progress *at);
 
 /* ---- eval.c.  Local. ---- */
 
@@ -64,7 +64,7 @@ struct train_value {
     bool main;
 };
 /* The loss and the current values of the metrics: *n values named "val_...". */
-void dnn_trainer_values(const struct train_run *run, double loss,
-                        struct train_value *value, int *n);
+void dnn_train_values(const struct train_run *run, double loss,
+                      struct train_value *value, int *n);
 
 #endif

@@ -27,7 +27,7 @@
 #include "train/hessian_impl.h"
 #include "train/log_impl.h"
 
-struct dnn_trainer {
+struct train_loop {
     struct train_run run;
     struct train_progress at;
     struct train_monitor monitor;
@@ -40,18 +40,18 @@ struct dnn_trainer {
 };
 
 /* open.c.  Collective. */
-int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_close(struct dnn_trainer *t, bool failed);
+int dnn_train_open(struct train_loop *t, struct dnn_err *err);
+void dnn_train_close(struct train_loop *t, bool failed);
 
 /* eval.c.  Collective.  Loss and metrics of the evaluation samples: *n values named
  * "val_...".  DNN_ESTOP: a stop was requested. */
-int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
-                         struct dnn_err *err);
+int dnn_train_evaluate(struct train_loop *t, struct train_value *value, int *n,
+                       struct dnn_err *err);
 
 /* model.c.  Collective.  Write the network and its weights to the run directory; ema:
  * the weights are their moving average. */
-int dnn_trainer_write_model(const struct train_run *run,
-                            const struct train_record *record, bool ema,
-                            struct dnn_err *err);
+int dnn_train_write_model(const struct train_run *run,
+                          const struct train_record *record, bool ema,
+                          struct dnn_err *err);
 
 #endif
