@@ -49,6 +49,13 @@ const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
 
 /* ---- models ---- */
 
+/* Bytes of the models so far. */
+static size_t allocated(const struct dnn_replica *r)
+{
+    return dnn_replica_bytes(r) +
+           (r->cfg.owner == NULL ? 0 : dnn_replica_bytes(r->cfg.owner));
+}
+
 /* Make and start a model for n samples.  memory, partner: see dnn_model_opts. */
 static int add_model(struct dnn_replica *r, enum dnn_model_role role, int64_t n,
                      int64_t total, enum dnn_model_memory memory,
@@ -66,6 +73,7 @@ static int add_model(struct dnn_replica *r, enum dnn_model_role role, int64_t n,
                  : r->cfg.owner != NULL ? r->cfg.owner->owner
                                         : NULL;
     opts.memory = memory;
+    opts.allocated = allocated(r);
     opts.partner = partner == NULL ? NULL : partner->model;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = dnn_replica_exchange(r);
@@ -157,7 +165,10 @@ static int count_teams(const struct dnn_replica *r, const struct replica_set *se
     size_t grads = first->plan->bytes[DNN_BLOCK_GRADS];
     size_t more = (size_t)(to - from) * grads +
                   (size_t)threads * (dnn_model_bytes(first).all - grads);
-    return more > CONCURRENT_BYTES ? 1 : threads;
+    size_t cuts = r->cfg.batches[DNN_MODEL_TRAIN].last > 0 ? 2 : 1;
+    size_t limit = r->cfg.model.limit;
+    bool fits = limit == 0 || allocated(r) + cuts * more <= limit;
+    return more > CONCURRENT_BYTES || !fits ? 1 : threads;
 }
 
 /* The first model is made for the largest micro-batch, so that the activations of the
