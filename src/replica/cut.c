@@ -16,10 +16,7 @@ enum { CONCURRENT_BYTES = 256 << 20 };
 void dnn_replica_own_range(const struct dnn_comm *comm, int micro_batches, int *first,
                            int *last)
 {
-    int64_t rank = dnn_comm_rank(comm), size = dnn_comm_size(comm);
-
-    *first = (int)(rank * micro_batches / size);
-    *last = (int)((rank + 1) * micro_batches / size);
+    dnn_order_own(micro_batches, dnn_comm_rank(comm), dnn_comm_size(comm), first, last);
 }
 
 int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
@@ -33,16 +30,27 @@ int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
 }
 
 const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
-                                               enum dnn_model_role role, int64_t total,
+                                               enum dnn_model_role role,
+                                               const struct dnn_replica_batch *batch,
                                                struct dnn_err *err)
 {
     const struct replica_set *set = &r->set[role];
 
-    for (int i = 0; i < set->ncuts; i++)
-        if (set->cut[i].total == total) return &set->cut[i];
+    for (int i = 0; i < set->ncuts; i++) {
+        const struct replica_cut *c = &set->cut[i];
+
+        if (c->total != batch->total) continue;
+        if (c->n == batch->n && (c->n == 0 || c->first == batch->first)) return c;
+        dnn_fail(err, DNN_EDATA,
+                 "internal error: %lld samples from %lld on of a batch of %lld, "
+                 "expected %lld from %lld on",
+                 (long long)batch->n, (long long)batch->first, (long long)c->total,
+                 (long long)c->n, (long long)c->first);
+        return NULL;
+    }
     dnn_fail(err, DNN_EDATA,
              "internal error: batch of %lld samples, expected %lld or %lld",
-             (long long)total, (long long)r->cfg.batches[role].size,
+             (long long)batch->total, (long long)r->cfg.batches[role].size,
              (long long)r->cfg.batches[role].last);
     return NULL;
 }
@@ -130,6 +138,9 @@ static int cut_batch(struct dnn_replica *r, enum dnn_model_role role, int64_t to
     dnn_replica_own_range(r->cfg.comm, set->micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = set->micro_batches, .teams = set->teams};
+    dnn_order_micro_batches(total, total, 0, set->micro_batches,
+                            dnn_comm_rank(r->cfg.comm), dnn_comm_size(r->cfg.comm),
+                            &c->first, &c->n);
     c->mb = dnn_alloc((size_t)(to - from + 1) * sizeof *c->mb);
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
         struct replica_micro_batch *mb = &c->mb[c->nmb];

@@ -159,7 +159,7 @@ static int run_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
 
     if (batch == NULL) return fail_step(r, &now, extra, n, err);
     const struct replica_cut *cut =
-        dnn_replica_find_cut(r, DNN_MODEL_TRAIN, batch->total, err);
+        dnn_replica_find_cut(r, DNN_MODEL_TRAIN, batch, err);
     if (cut == NULL) return err->code;
     r->now = (struct replica_waits){0};
     r->failed = 0;
