@@ -29,15 +29,13 @@ struct train_field {
 /* Its type is that of *x. */
 #define TRAIN_NUMBER(name, x) TRAIN_NUMBERS(name, x, 0)
 #define TRAIN_NUMBERS(name, x, n)                                                      \
-    {                                                                                  \
-        name,                                                                          \
-            _Generic(*(x), int32_t                                                     \
-                     : DNN_I32, int64_t                                                \
-                     : DNN_I64, float                                                  \
-                     : DNN_F32, double                                                 \
-                     : DNN_F64),                                                       \
-            n, x                                                                       \
-    }
+    {name,                                                                             \
+     _Generic(*(x),                                                                    \
+         int32_t: DNN_I32,                                                             \
+         int64_t: DNN_I64,                                                             \
+         float: DNN_F32,                                                               \
+         double: DNN_F64),                                                             \
+     n, x}
 
 /* All are Local.  Add an array; the name is copied. */
 void dnn_train_state_add(struct train_state *state, const char *name,
