@@ -16,25 +16,15 @@
 
 /* ---- open ---- */
 
-char *dnn_train_ckpt_dir(const struct train_run *run)
-{
-    const char *save = run->config->ckpt->save;
-
-    return save != NULL ? dnn_strdup(dnn_config_path(run->config, save))
-                        : dnn_format("%s/checkpoints", dnn_config_dir(run->config));
-}
-
 int dnn_train_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
 {
     int64_t keep = c->run->config->ckpt->keep;
-    char *dir = dnn_train_ckpt_dir(c->run);
-    const struct dnn_ckpt_cfg cfg = {dir, keep == 0 ? INT_MAX : (int)keep, true};
+    const struct dnn_ckpt_cfg cfg = {dnn_config_ckpt_dir(c->run->config),
+                                     keep == 0 ? INT_MAX : (int)keep, true};
     const struct train_field field[] = {TRAIN_NUMBER("bucket", &c->bucket),
                                         TRAIN_NUMBER("bucket_ranks", &c->bucket_ranks)};
 
-    int rc = dnn_ckpt_open(c->run->comm, &cfg, &c->ckpts, err);
-    dnn_free(dir);
-    DNN_TRY(rc);
+    DNN_TRY(dnn_ckpt_open(c->run->comm, &cfg, &c->ckpts, err));
     dnn_train_state_fields(&c->state, "run", sizeof field / sizeof *field, field);
     return dnn_ckpt_reserve(c->ckpts, c->state.n, c->state.array, err);
 }

@@ -25,8 +25,6 @@ struct train_ckpt {
 
 /* ---- ckpt.c ---- */
 
-/* Local.  The directory of the checkpoints; the caller owns it: dnn_free(). */
-char *dnn_train_ckpt_dir(const struct train_run *run);
 /* Collective.  Open the directory, and reserve memory.  All parts of the run have added
  * their arrays to c->state. */
 int dnn_train_ckpt_open(struct train_ckpt *c, struct dnn_err *err);

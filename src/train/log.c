@@ -250,8 +250,7 @@ int dnn_train_log_end(struct train_log *log, struct dnn_err *err)
     return dnn_telemetry_flush(log->telemetry, err);
 }
 
-void dnn_train_log_finish(struct train_log *log, const char *ckpts, int rc,
-                          const struct dnn_err *why)
+void dnn_train_log_finish(struct train_log *log, int rc, const struct dnn_err *why)
 {
     const char *status = rc == 0 ? "finished" : rc == DNN_ESTOP ? "stopped" : "failed";
     struct dnn_err failure = {0};
@@ -263,5 +262,5 @@ void dnn_train_log_finish(struct train_log *log, const char *ckpts, int rc,
     if (dnn_train_record(&log->record, status, rc == 0 ? NULL : why->text, &failure) <
         0)
         dnn_log(DNN_WARN, "train", "%s", failure.text);
-    if (rc == 0 || rc == DNN_ESTOP) dnn_train_list_files(&log->report, ckpts);
+    if (rc == 0 || rc == DNN_ESTOP) dnn_train_list_files(&log->report);
 }

@@ -94,8 +94,8 @@ struct train_report {
 void dnn_train_report_clear(const struct train_run *run);
 /* Write pictures and report.html; failures are logged as warnings. */
 void dnn_train_report_write(struct train_report *report, const char *status);
-/* Log the paths of all result files; ckpts: directory of the checkpoints. */
-void dnn_train_list_files(const struct train_report *report, const char *ckpts);
+/* Log the paths of all result files. */
+void dnn_train_list_files(const struct train_report *report);
 
 /* ---- log.c.  Local. ---- */
 
@@ -130,9 +130,7 @@ int dnn_train_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err
 int dnn_train_log_epoch(struct train_log *log, const struct train_value *value, int n,
                         double rate, struct dnn_err *err);
 int dnn_train_log_end(struct train_log *log, struct dnn_err *err);
-/* At the end of the run, with its result: write report, pictures, run.json.  ckpts:
- * directory of the checkpoints. */
-void dnn_train_log_finish(struct train_log *log, const char *ckpts, int rc,
-                          const struct dnn_err *why);
+/* At the end of the run, with its result: write report, pictures, run.json. */
+void dnn_train_log_finish(struct train_log *log, int rc, const struct dnn_err *why);
 
 #endif

@@ -218,10 +218,11 @@ static void log_file(const struct train_run *run, const char *what, const char *
     dnn_free(path);
 }
 
-void dnn_train_list_files(const struct train_report *report, const char *ckpts)
+void dnn_train_list_files(const struct train_report *report)
 {
     const struct train_run *run = report->record->run;
     const struct dnn_config_telemetry *how = run->config->telemetry;
+    const char *ckpts = dnn_config_ckpt_dir(run->config);
     char *best = dnn_format("%s/best.bp", ckpts), *newest = NULL;
 
     if (dnn_ckpt_find(ckpts, NULL, &newest, NULL) == 0)

@@ -191,11 +191,8 @@ int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
 
     if (dnn_config_mode(config) != DNN_CONFIG_TRAIN)
         return dnn_infer_run(config, session, &how, err);
-    char *ckpts = dnn_train_ckpt_dir(&t.run);
-
     int rc = run(&t, err);
-    dnn_train_log_finish(&t.log, ckpts, rc, err);
-    dnn_free(ckpts);
+    dnn_train_log_finish(&t.log, rc, err);
     /* The error occurred within a step and on this rank only: the other ranks wait for
      * this one in the step, so no other collective call is possible. */
     if (rc < 0 && !err->everywhere && dnn_comm_size(session->comm) > 1) {
