@@ -1,4 +1,4 @@
-/* ckpt_impl.h - the checkpoints of a run: when they are saved, resuming from them.
+/* ckpt_impl.h - the checkpoints of a run: saving, when it is due, and resuming.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,9 +8,14 @@
 
 #include "base/text.h"
 #include "train/monitor_impl.h"
+#include "train/state_impl.h"
+
+struct dnn_replica;
 
 struct train_ckpt {
-    const struct train_run *run;
+    const struct dnn_config *config;
+    struct dnn_comm *comm;
+    struct dnn_replica *replica;
     struct train_progress *at;
     struct train_monitor *monitor;
     struct train_state state; /* owned                                               */
@@ -35,11 +40,15 @@ int dnn_train_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err);
 int dnn_train_save(struct train_ckpt *c, bool best, struct dnn_err *err);
 /* Collective.  After the last step: load the best weights, if configured. */
 int dnn_train_restore_best(struct train_ckpt *c, struct dnn_err *err);
-/* Local, rank 0.  What to do after this step, according to time limit and checkpoint
+
+/* ---- when.c.  Local. ---- */
+
+/* On rank 0: what to do after this step, according to time limit and checkpoint
  * interval. */
 enum train_action { TRAIN_CONTINUE, TRAIN_SAVE, TRAIN_STOP };
-enum train_action dnn_train_action(const struct train_ckpt *c);
-/* Local.  Whether a checkpoint is due after this epoch. */
+enum train_action dnn_train_action(const struct train_run *run,
+                                   const struct train_ckpt *c);
+/* Whether a checkpoint is due after this epoch. */
 bool dnn_train_epoch_due(const struct train_ckpt *c);
 
 /* ---- compat.c.  Local. ---- */

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <string.h>

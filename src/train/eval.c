@@ -6,6 +6,7 @@
 #include "train/train_impl.h"
 
 #include "base/stop.h"
+#include "stage/eval.h"
 
 #include <stdio.h>
 
@@ -31,7 +32,7 @@ static bool on_stop(void *arg)
     struct train_loop *t = arg;
 
     return dnn_stop_requested() != 0 ||
-           (t->run.root && dnn_train_action(&t->ckpt) == TRAIN_STOP);
+           (t->run.root && dnn_train_action(&t->run, &t->ckpt) == TRAIN_STOP);
 }
 
 static void add(struct train_value *value, int *n, const char *name, double x,

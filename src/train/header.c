@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "stage/stage.h"
 
 #include <ctype.h>
 #include <inttypes.h>

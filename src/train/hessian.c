@@ -16,6 +16,8 @@
 
 #include "base/mem.h"
 #include "optim/lbfgs.h"
+#include "stage/stage.h"
+#include "train/state_impl.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -13,9 +13,11 @@
 #define DNN_TRAIN_LOG_IMPL_H
 
 #include "base/text.h"
-#include "picture/figure.h"
+#include "picture/canvas.h"
 #include "telemetry/record.h"
 #include "train/run_impl.h"
+
+struct dnn_stage_seen;
 
 /* ---- header.c.  Local. ---- */
 

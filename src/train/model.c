@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "data/dataset.h"
 #include "package/package.h"
+#include "stage/stage.h"
 
 #include <string.h>
 

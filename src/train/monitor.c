@@ -8,6 +8,9 @@
 
 #include "base/crc.h"
 #include "base/mem.h"
+#include "metric/metric.h"
+#include "stage/stage.h"
+#include "train/state_impl.h"
 
 #include <math.h>
 #include <string.h>

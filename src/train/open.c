@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/load.h"
+#include "stage/eval.h"
 
 /* The parts that do not communicate. */
 static int open_local(struct train_loop *t, struct dnn_err *err)
@@ -77,10 +78,12 @@ int dnn_train_open(struct train_loop *t, struct dnn_err *err)
                                       .backend = run->opts->backend,
                                       .kernels = run->opts->kernels};
 
-    t->ckpt.run = run;
     t->ckpt.at = &t->at;
     t->ckpt.monitor = &t->monitor;
     DNN_TRY(dnn_stage_open(&cfg, &run->stage, err));
+    t->ckpt.config = run->config;
+    t->ckpt.comm = run->comm;
+    t->ckpt.replica = run->stage->replica;
     DNN_TRY(dnn_comm_agree(run->comm, open_local(t, err), err));
     DNN_TRY(open_ckpt(t, err));
     DNN_TRY(open_weights(t, err));

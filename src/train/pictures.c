@@ -8,6 +8,7 @@
 #include "train/log_impl.h"
 
 #include "base/mem.h"
+#include "stage/eval.h"
 
 #include <inttypes.h>
 #include <stdio.h>

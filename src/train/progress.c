@@ -6,6 +6,8 @@
 #include "train/run_impl.h"
 
 #include "base/clock.h"
+#include "replica/replica.h"
+#include "train/state_impl.h"
 
 void dnn_train_progress_state(struct train_progress *at, struct train_state *state)
 {

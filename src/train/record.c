@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "bp/bp.h"
 #include "data/dataset.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -14,8 +14,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "ckpt/ckpt.h"
 #include "picture/png.h"
 #include "report/report.h"
+#include "stage/eval.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -7,9 +7,15 @@
 #ifndef DNN_TRAIN_RUN_IMPL_H
 #define DNN_TRAIN_RUN_IMPL_H
 
-#include "stage/eval.h"
-#include "train/state_impl.h"
 #include "train/train.h"
+
+struct dnn_comm;
+struct dnn_metrics;
+struct dnn_model;
+struct dnn_replica_step;
+struct dnn_stage;
+struct dnn_stage_eval;
+struct train_state;
 
 /* Made by open.c, then read-only. */
 struct train_run {
@@ -24,17 +30,9 @@ struct train_run {
     char *network;               /* owned: JSON, read at the start, on rank 0        */
 };
 
-/* Local.  The model that is trained. */
-static inline struct dnn_model *dnn_train_model(const struct train_run *run)
-{
-    return dnn_replica_model(run->stage->replica);
-}
-
-/* Local.  The number of samples of an evaluation. */
-static inline int64_t dnn_train_eval_samples(const struct train_run *run)
-{
-    return run->stage->eval.feed == NULL ? 0 : dnn_feed_count(run->stage->eval.feed);
-}
+/* run.c.  Local.  The model that is trained; the number of samples of an evaluation. */
+struct dnn_model *dnn_train_model(const struct train_run *run);
+int64_t dnn_train_eval_samples(const struct train_run *run);
 
 /* ---- progress.c.  Local. ---- */
 

@@ -7,9 +7,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/stop.h"
-#include "infer/infer.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,7 +25,8 @@ static int update(struct train_loop *t, const struct dnn_replica_batch *batch,
                   struct dnn_replica_step *s, enum train_action *action,
                   struct dnn_err *err)
 {
-    enum train_action due = t->run.root ? dnn_train_action(&t->ckpt) : TRAIN_CONTINUE;
+    enum train_action due =
+        t->run.root ? dnn_train_action(&t->run, &t->ckpt) : TRAIN_CONTINUE;
     double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
                        due == TRAIN_SAVE};
 
@@ -119,7 +119,7 @@ static int stopped(struct train_loop *t, struct dnn_err *err)
     return DNN_ESTOP;
 }
 
-static int epochs(struct train_loop *t, struct dnn_err *err)
+int dnn_train_epochs(struct train_loop *t, struct dnn_err *err)
 {
     int64_t batches = dnn_feed_batches(t->run.stage->train.feed);
     int64_t order =
@@ -156,49 +156,4 @@ static int epochs(struct train_loop *t, struct dnn_err *err)
     }
     if (why[0] != '\0' && t->run.root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
-}
-
-static int run(struct train_loop *t, struct dnn_err *err)
-{
-    const struct dnn_infer_opts how = {.progress = t->run.opts->progress};
-
-    DNN_TRY(dnn_comm_agree(t->run.comm, dnn_train_open(t, err), err));
-    t->at.began = t->ckpt.last = dnn_clock_now();
-    DNN_TRY(epochs(t, err));
-    DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
-    DNN_TRY(dnn_train_restore_best(&t->ckpt, err));
-    dnn_train_ema_use(&t->ema, true);
-    DNN_TRY(dnn_train_write_model(&t->run, &t->log.record, t->ema.in_use, err));
-    DNN_TRY(dnn_infer_outputs(t->run.stage, t->at.epoch, &how, err));
-    return dnn_comm_agree(t->run.comm, dnn_train_log_end(&t->log, err), err);
-}
-
-int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
-                  const struct dnn_train_opts *opts, struct dnn_err *err)
-{
-    const struct dnn_infer_opts how = {.progress = opts->progress,
-                                       .json = opts->json,
-                                       .kernels = opts->kernels,
-                                       .backend = opts->backend,
-                                       .command = opts->command};
-    struct train_loop t = {
-        .run = {.config = config,
-                .opts = opts,
-                .session = session,
-                .comm = session->comm,
-                .root = dnn_comm_rank(session->comm) == 0}
-    };
-
-    if (dnn_config_mode(config) != DNN_CONFIG_TRAIN)
-        return dnn_infer_run(config, session, &how, err);
-    int rc = run(&t, err);
-    dnn_train_log_finish(&t.log, rc, err);
-    /* The error occurred within a step and on this rank only: the other ranks wait for
-     * this one in the step, so no other collective call is possible. */
-    if (rc < 0 && !err->everywhere && dnn_comm_size(session->comm) > 1) {
-        dnn_log_all(DNN_ERROR, "train", "%s", err->text);
-        dnn_comm_abort(session->comm, rc);
-    }
-    dnn_train_close(&t, rc < 0 && rc != DNN_ESTOP);
-    return rc;
 }
