@@ -5,6 +5,7 @@
  */
 #include "dnn-bench.h"
 
+#include "backend/backend.h"
 #include "topo/topo.h"
 
 struct dnn_option dnn_bench_infer_options[DNN_BENCH_OPTIONS] = {
@@ -22,17 +23,17 @@ struct dnn_option dnn_bench_infer_options[DNN_BENCH_OPTIONS] = {
     INT("reps", 'r', infer.reps, "9", 1, 10000, "turns; medians are printed"),
     TEXT("backend", 0, infer.backend, "NAME",
          "backend: cpu or ref; default: the fastest in this build"),
-    ENUM("kernels", 0, infer.kernels, "HOW", "autotune", dnn_bench_selections,
+    ENUM("kernels", 0, infer.kernels, "HOW", "autotune", dnn_kernel_selections,
          "kernel selection: autotune measures them first, heuristic does not"),
     TEXT("cache", 0, infer.cache, "FILE",
          "store autotuned kernels in this file; default: autotune every time"),
     ENUM("against", 'a', infer.against, "PEER", "none", dnn_bench_infer_peers,
          "compare with the same network in PyTorch, ONNX Runtime, or both"),
-    REAL("bound", 0, infer.bound, "X", "1e-5", 1,
+    REAL("bound", 0, infer.bound, "X", "1e-5", 0, 1,
          "largest allowed difference of the outputs, relative to the largest output"),
     INT("compile", 0, infer.compile, "300", 0, 3600,
         "seconds for torch.compile; 0: eager mode only"),
-    FLAG("json", 'j', infer.json, NULL, "print one JSON object instead of the table"),
+    FLAG("json", 'j', infer.json, "print one JSON object instead of the table"),
     {.name = NULL},
 };
 

@@ -36,9 +36,9 @@ const struct dnn_option dnn_bench_train_options[] = {
          "compare with the same training in PyTorch, in turns"),
     INT("compile", 0, train.compile, "300", 0, 3600,
         "seconds for torch.compile; 0: eager mode only"),
-    FLAG("quick", 0, train.quick, NULL,
+    FLAG("quick", 0, train.quick,
          "smallest sizes and counts, to see whether everything works"),
-    FLAG("json", 'j', train.json, NULL, "print one JSON object instead of the tables"),
+    FLAG("json", 'j', train.json, "print one JSON object instead of the tables"),
     {.name = NULL},
 };
 

@@ -4,7 +4,6 @@
  * Copyright the dnn-toolkit authors
  */
 #include "backend/backend.h"
-#include "base/opt.h"
 #include "bench/bench.h"
 #include "config/run_config.h"
 #include "engine/model.h"
@@ -22,17 +21,11 @@ static const struct dnn_option topo_options[] = {
     INT("threads", 't', topo.threads, "0", 0, DNN_TOPO_THREADS,
         "threads per rank; 0: OMP_NUM_THREADS, else Slurm's --cpus-per-task, else one "
         "per core"),
-    FLAG("json", 'j', topo.json, NULL, "print one JSON object instead of the table"),
+    FLAG("json", 'j', topo.json, "print one JSON object instead of the table"),
     {.name = NULL},
 };
 
 /* ---- step ---- */
-
-const struct dnn_choice dnn_bench_selections[] = {
-    {"autotune",  DNN_KERNELS_AUTOTUNE },
-    {"heuristic", DNN_KERNELS_HEURISTIC},
-    {NULL,        0                    }
-};
 
 static const struct dnn_choice optimizers[] = {
     {"sgd",  DNN_UPDATE_SGD },
@@ -64,17 +57,21 @@ static struct dnn_option step_options[DNN_BENCH_OPTIONS] = {
     INT("reps", 'r', step.reps, "5", 1, 10000, "measured steps; the median is printed"),
     TEXT("backend", 0, step.backend, "NAME",
          "backend: cpu or ref; default: the fastest in this build"),
-    ENUM("kernels", 0, step.kernels, "HOW", "autotune", dnn_bench_selections,
+    ENUM("kernels", 0, step.kernels, "HOW", "autotune", dnn_kernel_selections,
          "kernel selection: autotune measures them first, heuristic does not"),
     TEXT("cache", 0, step.cache, "FILE",
          "store autotuned kernels in this file; default: autotune every time"),
-    FLAG("fuse", 0, step.fuse, "true", "fuse ops"),
+    {.name = "fuse",
+       .type = DNN_O_FLAG,
+       .offset = AT(step.fuse),
+       .def = "true",
+       .help = "fuse ops"},
     ENUM("against", 'a', step.against, "PEER", "none", dnn_bench_peers,
          "compare with the same network in PyTorch, steps in turns"),
     INT("compile", 0, step.compile, "300", 0, 3600,
         "seconds for each torch.compile; 0: eager mode only"),
     INT("rows", 0, step.rows, "12", 0, 1e6, "layers in the table of times"),
-    FLAG("json", 'j', step.json, NULL, "print one JSON object instead of tables"),
+    FLAG("json", 'j', step.json, "print one JSON object instead of tables"),
     {.name = NULL},
 };
 
@@ -146,9 +143,9 @@ static const struct dnn_option ops_options[] = {
         "threads; 0: OMP_NUM_THREADS, else one per CPU"),
     TEXT("backend", 0, ops.backend, "NAME",
          "backend: cpu or ref; default: the fastest in this build"),
-    ENUM("kernels", 0, ops.kernels, "HOW", "autotune", dnn_bench_selections,
+    ENUM("kernels", 0, ops.kernels, "HOW", "autotune", dnn_kernel_selections,
          "kernel selection: autotune measures them first, heuristic does not"),
-    FLAG("json", 'j', ops.json, NULL, "print one JSON object per line and op"),
+    FLAG("json", 'j', ops.json, "print one JSON object per line and op"),
     {.name = NULL},
 };
 
@@ -175,18 +172,17 @@ static const struct dnn_option io_options[] = {
     INT("pixels", 0, io.pixels, "224", 1, 16384,
         "height and width of an image; three bytes per pixel"),
     INT("image-batch", 0, io.image_batch, "64", 1, 1e6, "images per batch"),
-    REAL("compute", 'c', io.compute, "SECONDS", "0", 3600,
+    REAL("compute", 'c', io.compute, "SECONDS", "0", 0, 3600,
          "time a network pretends to compute on each batch; 0: as in MLPerf Storage"),
     INT("threads", 't', io.threads, "2", 1, DNN_TOPO_THREADS,
         "threads that read and convert"),
     INT("reps", 'r', io.reps, "3", 1, 16, "turns; medians are printed"),
-    FLAG("cold", 0, io.cold, NULL,
-         "drop the files from the page cache before each turn"),
-    FLAG("million", 0, io.million, NULL,
+    FLAG("cold", 0, io.cold, "drop the files from the page cache before each turn"),
+    FLAG("million", 0, io.million,
          "also time the opening of a dataset of a million small samples"),
     ENUM("against", 'a', io.against, "PEER", "none", dnn_bench_peers,
          "compare with PyTorch's DataLoader on the same images, in turns"),
-    FLAG("json", 'j', io.json, NULL, "print one JSON object instead of the table"),
+    FLAG("json", 'j', io.json, "print one JSON object instead of the table"),
     {.name = NULL},
 };
 
@@ -216,11 +212,11 @@ static const char io_about[] =
 /* ---- torch ---- */
 
 static const struct dnn_option torch_options[] = {
-    FLAG("install", 0, torch.install, NULL,
+    FLAG("install", 0, torch.install,
          "install PyPI's PyTorch and ONNX Runtime for these comparisons: about 3 GB to "
          "download, 5.5 GB on disk; interrupted, it continues when run again"),
-    FLAG("remove", 0, torch.remove, NULL, "remove what --install installed"),
-    FLAG("json", 'j', torch.json, NULL, "print one JSON object"),
+    FLAG("remove", 0, torch.remove, "remove what --install installed"),
+    FLAG("json", 'j', torch.json, "print one JSON object"),
     {.name = NULL},
 };
 

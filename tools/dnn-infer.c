@@ -4,7 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "base/mem.h"
-#include "base/opt.h"
+#include "base/opt_rows.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "infer/infer.h"
@@ -23,94 +23,33 @@ struct options {
     long ranks;
 };
 
-#define AT(f) offsetof(struct options, f)
-static const struct dnn_choice selections[] = {
-    {"autotune",  DNN_KERNELS_AUTOTUNE },
-    {"heuristic", DNN_KERNELS_HEURISTIC},
-    {NULL,        0                    }
-};
 static const struct dnn_option options[] = {
-    {.name = "config",
-     .letter = 'c',
-     .type = DNN_O_TEXT,
-     .offset = AT(config),
-     .arg = "FILE",
-     .help = "a configuration file, as for dnn-train and rmldnn; only its test data is "
-             "used"},
-    {.name = "output",
-     .letter = 'o',
-     .type = DNN_O_TEXT,
-     .offset = AT(output),
-     .arg = "DIR",
-     .help = "directory of the results"},
-    {.name = "format",
-     .letter = 'f',
-     .type = DNN_O_TEXT,
-     .offset = AT(format),
-     .arg = "LIST",
-     .help = "files to write, such as nifti,png: hdf5, bp5, npy, nifti, tiff, png, "
-             "overlay, csv, json"},
-    {.name = "content",
-     .type = DNN_O_TEXT,
-     .offset = AT(content),
-     .arg = "LIST",
-     .help = "what is written of each output: values, classes or values,classes"},
-    {.name = "target",
-     .letter = 't',
-     .type = DNN_O_TEXT,
-     .offset = AT(target),
-     .arg = "PATH",
-     .help = "targets of the inputs: the results are evaluated"},
-    {.name = "describe",
-     .letter = 'd',
-     .type = DNN_O_FLAG,
-     .offset = AT(describe),
-     .help = "print what a model file contains"},
-    {.name = "export",
-     .letter = 'x',
-     .type = DNN_O_TEXT,
-     .offset = AT(export),
-     .arg = "FILE",
-     .help = "write a model file for Keras: .keras, .weights.h5 or .json"},
-    {.name = "explain",
-     .letter = 'e',
-     .type = DNN_O_FLAG,
-     .offset = AT(explain),
-     .help =
-         "print configuration, network, kernels, memory and work without computing"},
-    {.name = "ranks",
-     .letter = 'n',
-     .type = DNN_O_INT,
-     .offset = AT(ranks),
-     .arg = "N",
-     .def = "1",
-     .min = 1,
-     .max = 4096,
-     .help = "with --explain: for so many ranks on this machine"},
-    {.name = "set",
-     .letter = 's',
-     .type = DNN_O_LIST,
-     .offset = AT(set),
-     .arg = "KEY=VALUE",
-     .help = "change a key of the configuration, such as inference.overlap=0.5; "
-             "dnn-train --keys prints all"},
-    {.name = "json",
-     .letter = 'j',
-     .type = DNN_O_FLAG,
-     .offset = AT(json),
-     .help = "print results as JSON"},
-    {.name = "backend",
-     .type = DNN_O_TEXT,
-     .offset = AT(backend),
-     .arg = "NAME",
-     .help = "backend, overrides the configuration: cpu or ref"},
-    {.name = "kernels",
-     .type = DNN_O_ENUM,
-     .offset = AT(kernels),
-     .arg = "HOW",
-     .def = "autotune",
-     .choices = selections,
-     .help = "kernel selection: autotune measures them first, heuristic does not"},
+    TEXT("config", 'c', config, "FILE",
+         "a configuration file, as for dnn-train and rmldnn; only its test data is "
+         "used"),
+    TEXT("output", 'o', output, "DIR", "directory of the results"),
+    TEXT("format", 'f', format, "LIST",
+         "files to write, such as nifti,png: hdf5, bp5, npy, nifti, tiff, png, "
+         "overlay, csv, json"),
+    TEXT("content", 0, content, "LIST",
+         "what is written of each output: values, classes or values,classes"),
+    TEXT("target", 't', target, "PATH",
+         "targets of the inputs: the results are evaluated"),
+    FLAG("describe", 'd', describe, "print what a model file contains"),
+    TEXT("export", 'x', export, "FILE",
+         "write a model file for Keras: .keras, .weights.h5 or .json"),
+    FLAG("explain", 'e', explain,
+         "print configuration, network, kernels, memory and work without computing"),
+    INT("ranks", 'n', ranks, "1", 1, 4096,
+        "with --explain: for so many ranks on this machine"),
+    LIST("set", 's', set, "KEY=VALUE",
+         "change a key of the configuration, such as inference.overlap=0.5; "
+         "dnn-train --keys prints all"),
+    FLAG("json", 'j', json, "print results as JSON"),
+    TEXT("backend", 0, backend, "NAME",
+         "backend, overrides the configuration: cpu or ref"),
+    ENUM("kernels", 0, kernels, "HOW", "autotune", dnn_kernel_selections,
+         "kernel selection: autotune measures them first, heuristic does not"),
     {.name = NULL},
 };
 

@@ -5,7 +5,7 @@
  */
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/opt.h"
+#include "base/opt_rows.h"
 #include "base/stop.h"
 #include "base/text.h"
 #include "config/run_config.h"
@@ -25,12 +25,6 @@ struct options {
     long ranks;
 };
 
-#define AT(f) offsetof(struct options, f)
-static const struct dnn_choice selections[] = {
-    {"autotune",  DNN_KERNELS_AUTOTUNE },
-    {"heuristic", DNN_KERNELS_HEURISTIC},
-    {NULL,        0                    }
-};
 /* rmldnn's applications; here the loss alone decides. */
 static const struct dnn_choice apps[] = {
     {"dnn", 0},
@@ -40,102 +34,36 @@ static const struct dnn_choice apps[] = {
     {NULL,  0}
 };
 static const struct dnn_option options[] = {
-    {.name = "explain",
-     .letter = 'e',
-     .type = DNN_O_FLAG,
-     .offset = AT(explain),
-     .help = "print configuration, network, kernels, memory and work without training"},
-    {.name = "inference",
-     .letter = 'i',
-     .type = DNN_O_FLAG,
-     .offset = AT(inference),
-     .help = "with --explain: inference instead of training"},
-    {.name = "ranks",
-     .letter = 'n',
-     .type = DNN_O_INT,
-     .offset = AT(ranks),
-     .arg = "N",
-     .def = "1",
-     .min = 1,
-     .max = 4096,
-     .help = "with --explain: for so many ranks on this machine"},
-    {.name = "export",
-     .letter = 'x',
-     .type = DNN_O_TEXT,
-     .offset = AT(export),
-     .arg = "FILE",
-     .help = "write the network as Keras 3 JSON"},
-    {.name = "weights",
-     .letter = 'w',
-     .type = DNN_O_TEXT,
-     .offset = AT(weights),
-     .arg = "FILE",
-     .help = "with --explain: list which weights of this file (.dnn, .weights.h5, .h5, "
-             ".keras) match the network"},
-    {.name = "backend",
-     .type = DNN_O_TEXT,
-     .offset = AT(backend),
-     .arg = "NAME",
-     .help = "backend, overrides the configuration: cpu or ref"},
-    {.name = "config",
-     .letter = 'c',
-     .type = DNN_O_TEXT,
-     .offset = AT(config),
-     .arg = "FILE",
-     .help = "the configuration file, as in rmldnn"},
-    {.name = "app",
-     .type = DNN_O_ENUM,
-     .offset = AT(app),
-     .arg = "WHICH",
-     .def = "dnn",
-     .choices = apps,
-     .help = "accepted for rmldnn's command lines, ignored: the loss decides"},
-    {.name = "json",
-     .letter = 'j',
-     .type = DNN_O_FLAG,
-     .offset = AT(json),
-     .help = "print progress and results as JSON, one object per line"},
-    {.name = "verify",
-     .type = DNN_O_TEXT,
-     .offset = AT(verify),
-     .arg = "DIR",
-     .help = "print the contents of a checkpoint and check its checksums"},
-    {.name = "where",
-     .type = DNN_O_FLAG,
-     .offset = AT(where),
-     .help = "print the output directory"},
-    {.name = "set",
-     .letter = 's',
-     .type = DNN_O_LIST,
-     .offset = AT(set),
-     .arg = "KEY=VALUE",
-     .help = "change a key of the configuration, such as data.batch_size=32; the value "
-             "is JSON, "
-             "or else taken as a string"},
-    {.name = "early",
-     .type = DNN_O_TEXT,
-     .offset = AT(early),
-     .arg = "RULE",
-     .help = "early stopping, such as \"val_loss,~<,4\": the same as --set "
-             "early_stopping=RULE"},
-    {.name = "target-metric",
-     .type = DNN_O_TEXT,
-     .offset = AT(target),
-     .arg = "RULE",
-     .help =
+    FLAG("explain", 'e', explain,
+         "print configuration, network, kernels, memory and work without training"),
+    FLAG("inference", 'i', inference, "with --explain: inference instead of training"),
+    INT("ranks", 'n', ranks, "1", 1, 4096,
+        "with --explain: for so many ranks on this machine"),
+    TEXT("export", 'x', export, "FILE", "write the network as Keras 3 JSON"),
+    TEXT("weights", 'w', weights, "FILE",
+         "with --explain: list which weights of this file (.dnn, .weights.h5, .h5, "
+         ".keras) match the network"),
+    TEXT("backend", 0, backend, "NAME",
+         "backend, overrides the configuration: cpu or ref"),
+    TEXT("config", 'c', config, "FILE", "the configuration file, as in rmldnn"),
+    ENUM("app", 0, app, "WHICH", "dnn", apps,
+         "accepted for rmldnn's command lines, ignored: the loss decides"),
+    FLAG("json", 'j', json, "print progress and results as JSON, one object per line"),
+    TEXT("verify", 0, verify, "DIR",
+         "print the contents of a checkpoint and check its checksums"),
+    FLAG("where", 0, where, "print the output directory"),
+    LIST("set", 's', set, "KEY=VALUE",
+         "change a key of the configuration, such as data.batch_size=32; the value "
+         "is JSON, or else taken as a string"),
+    TEXT("early", 0, early, "RULE",
+         "early stopping, such as \"val_loss,~<,4\": the same as --set "
+         "early_stopping=RULE"),
+    TEXT("target-metric", 0, target, "RULE",
          "stop when a metric is reached, such as \"val_acc,>,0.97\": the same as --set "
-         "target_metric=RULE"},
-    {.name = "keys",
-     .type = DNN_O_FLAG,
-     .offset = AT(keys),
-     .help = "print all configuration keys, as Markdown"},
-    {.name = "kernels",
-     .type = DNN_O_ENUM,
-     .offset = AT(kernels),
-     .arg = "HOW",
-     .def = "autotune",
-     .choices = selections,
-     .help = "kernel selection: autotune measures them first, heuristic does not"},
+         "target_metric=RULE"),
+    FLAG("keys", 0, keys, "print all configuration keys, as Markdown"),
+    ENUM("kernels", 0, kernels, "HOW", "autotune", dnn_kernel_selections,
+         "kernel selection: autotune measures them first, heuristic does not"),
     {.name = NULL},
 };
 

@@ -7,6 +7,7 @@
 #ifndef DNN_BACKEND_BACKEND_H
 #define DNN_BACKEND_BACKEND_H
 
+#include "base/choice.h"
 #include "base/err.h"
 #include "op/op.h"
 
@@ -32,6 +33,7 @@ enum dnn_kernel_selection {
     DNN_KERNELS_AUTOTUNE, /* the fastest on this machine, measured once and cached */
     DNN_KERNELS_HEURISTIC /* by fixed rules: the same on all machines of a kind */
 };
+extern const struct dnn_choice dnn_kernel_selections[]; /* "autotune", "heuristic" */
 
 /* Which device, and how to use it. All zero is a valid default. */
 struct dnn_device {

@@ -14,6 +14,12 @@ extern const struct dnn_backend dnn_backend_cpu, dnn_backend_ref;
 static const struct dnn_backend *const table[] = {&dnn_backend_cpu, &dnn_backend_ref,
                                                   NULL};
 
+const struct dnn_choice dnn_kernel_selections[] = {
+    {"autotune",  DNN_KERNELS_AUTOTUNE },
+    {"heuristic", DNN_KERNELS_HEURISTIC},
+    {NULL,        0                    }
+};
+
 const struct dnn_backend *dnn_backend_at(int index)
 {
     return index >= 0 && index < (int)(sizeof table / sizeof table[0]) ? table[index]

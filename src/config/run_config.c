@@ -325,6 +325,14 @@ const char *dnn_config_dir(const struct dnn_config *config)
     return whole;
 }
 
+const char *dnn_config_ckpt_dir(const struct dnn_config *config)
+{
+    const char *save = config->ckpt->save;
+
+    if (save != NULL) return dnn_config_path(config, save);
+    return keep(config, dnn_format("%s/checkpoints", dnn_config_dir(config)));
+}
+
 int dnn_config_network(const struct dnn_config *config, char **out, struct dnn_err *err)
 {
     struct dnn_config_at at;

@@ -163,6 +163,9 @@ int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err);
 const char *dnn_config_path(const struct dnn_config *config, const char *path);
 /* The run directory: "dir", else "run-NAME" next to NAME.json. */
 const char *dnn_config_dir(const struct dnn_config *config);
+/* The directory of the checkpoints: "checkpoints.save", else in the output directory.
+ */
+const char *dnn_config_ckpt_dir(const struct dnn_config *config);
 /* The network as JSON for a file of its own; the caller frees it: dnn_free(). */
 int dnn_config_network(const struct dnn_config *config, char **out,
                        struct dnn_err *err);

@@ -44,7 +44,6 @@ struct dnn_dataset {
     struct {
         int name, name_end, sum, fold, group, group_end; /* -1: there is none */
     } meta[DNN_MAX_SPLITS];
-    bool asked;
 };
 
 /* ---- dataset_path.c ---- */

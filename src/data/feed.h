@@ -59,7 +59,6 @@ struct dnn_batch {
     int64_t epoch, number; /* which batch of which epoch                            */
     int64_t first, n;      /* our share: positions in the epoch; n may be 0         */
     int64_t total;         /* samples of the batch, over all ranks                  */
-    int ncols;
     void *data[DNN_MAX_COLUMNS]; /* f32 or i32, see dnn_feed_columns(), or as stored */
     const int64_t *sample; /* [n]: numbers of the samples                           */
 };

@@ -32,7 +32,6 @@ void dnn_feed_set_up(struct dnn_feed *feed, struct dnn_feed_slot *slot)
     b->number = slot->seq % feed->batches;
     left = feed->count - b->number * size;
     b->total = left < size ? left : size;
-    b->ncols = feed->ncols;
     dnn_order_micro_batches(feed->count, size, b->number, feed->micro_batches,
                             feed->rank, feed->size, &b->first, &b->n);
     dnn_order_fill(&feed->order, b->epoch, b->first, b->n, slot->index);

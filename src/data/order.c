@@ -209,20 +209,24 @@ void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int 
     *n = each + (rank < more);
 }
 
+void dnn_order_own(int64_t micro_batches, int rank, int size, int *first, int *last)
+{
+    *first = (int)(rank * micro_batches / size);
+    *last = (int)((rank + 1) * micro_batches / size);
+}
+
 void dnn_order_micro_batches(int64_t count, int64_t batch_size, int64_t b,
                              int64_t micro_batches, int rank, int size, int64_t *first,
                              int64_t *n)
 {
-    int64_t from = rank * micro_batches / size, to = (rank + 1) * micro_batches / size,
-            begin, m;
+    int from, to, parts = (int)micro_batches;
+    int64_t begin, m;
 
-    dnn_order_part(count, batch_size, b,
-                   (int)(from < micro_batches ? from : micro_batches - 1),
-                   (int)micro_batches, first, n);
-    if (from == to) {
-        *n = 0;
-        return;
-    }
-    dnn_order_part(count, batch_size, b, (int)(to - 1), (int)micro_batches, &begin, &m);
+    dnn_order_own(micro_batches, rank, size, &from, &to);
+    dnn_order_part(count, batch_size, b, from < parts ? from : parts - 1, parts, first,
+                   n);
+    *n = 0;
+    if (from == to) return;
+    dnn_order_part(count, batch_size, b, to - 1, parts, &begin, &m);
     *n = begin + m - *first;
 }

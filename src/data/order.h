@@ -47,8 +47,10 @@ int64_t dnn_order_chunk(const struct dnn_order *order, int64_t epoch, int64_t c)
  * may be 0. */
 void dnn_order_part(int64_t count, int64_t batch_size, int64_t b, int rank, int size,
                     int64_t *first, int64_t *n);
-/* The same if a batch is divided into micro-batches, which do not depend on the ranks;
- * each rank gets consecutive ones. */
+/* A batch may be divided into micro-batches that do not depend on the ranks.  The
+ * consecutive ones [*first, *last) of a rank: */
+void dnn_order_own(int64_t micro_batches, int rank, int size, int *first, int *last);
+/* The positions of their samples, as dnn_order_part(). */
 void dnn_order_micro_batches(int64_t count, int64_t batch_size, int64_t b,
                              int64_t micro_batches, int rank, int size, int64_t *first,
                              int64_t *n);

@@ -315,12 +315,13 @@ void dnn_exec_close(struct dnn_exec *exec)
 
 struct dnn_exec_bytes dnn_exec_bytes(const struct dnn_exec *exec)
 {
-    struct dnn_exec_bytes b = {dnn_plan_bytes(exec->plan),
-                               exec->work_shared ? 0 : exec->work_bytes,
-                               exec->keep_bytes, 0};
+    struct dnn_exec_bytes b = {.work = exec->work_shared ? 0 : exec->work_bytes,
+                               .keep = exec->keep_bytes};
 
-    for (int i = 0; i < DNN_BLOCKS; i++)
-        if (exec->shared[i]) b.blocks -= exec->plan->bytes[i];
+    for (int i = 0; i < DNN_BLOCKS; i++) {
+        b.shared[i] = exec->shared[i];
+        if (!exec->shared[i]) b.blocks += exec->plan->bytes[i];
+    }
     b.all = b.blocks + b.work + b.keep;
     return b;
 }

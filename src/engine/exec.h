@@ -27,9 +27,9 @@ bool dnn_exec_pitch(void *arg, const struct dnn_prog *prog, int o, bool out, int
 int dnn_exec_make(const struct dnn_plan *plan, const struct dnn_backend *backend,
                   struct dnn_dev *dev, struct dnn_exec **out, struct dnn_err *err);
 /* Local.  Call it before dnn_exec_start().  Share the weights, slots and states of
- * owner, which has been started; if partner is not NULL, share its temporaries and
- * workspace if they are large enough; if partner is owner, share its gradients, too.
- * All must be planned from the same network.  Both must outlive exec. */
+ * owner; if partner is not NULL, share its temporaries and workspace if they are large
+ * enough; if partner is owner, share its gradients, too.  All must be planned from the
+ * same network.  Both must be started before exec, and outlive it. */
 int dnn_exec_share(struct dnn_exec *exec, struct dnn_exec *owner,
                    struct dnn_exec *partner, struct dnn_err *err);
 /* Local.  Allocate the memory that is not shared, write constants, prepare all
@@ -41,6 +41,7 @@ void dnn_exec_close(struct dnn_exec *exec); /* NULL is fine */
  * common workspace, and data that kernels keep between calls. */
 struct dnn_exec_bytes {
     size_t blocks, work, keep, all;
+    bool shared[DNN_BLOCKS]; /* blocks in memory of other models */
 };
 struct dnn_exec_bytes dnn_exec_bytes(const struct dnn_exec *exec);
 

@@ -151,98 +151,6 @@ static int make_program(struct dnn_model *m, struct dnn_err *err)
     return 0;
 }
 
-/* ---- the plan ---- */
-
-/* Keep the outputs and losses until the program has run. */
-static struct dnn_plan_opts plan_opts(const struct dnn_model *m, int *keep,
-                                      struct dnn_exec_pitch_arg *pitch_arg)
-{
-    int n = 0;
-
-    *pitch_arg = (struct dnn_exec_pitch_arg){&m->backend, m->dev};
-    for (int i = 0; i < m->noutputs && !training(m); i++)
-        keep[n++] = m->output[i];
-    for (int i = 0; i < m->nlosses; i++)
-        keep[n++] = m->loss[i];
-    return (struct dnn_plan_opts){
-        .nkeep = n, .keep = keep, .pitch = dnn_exec_pitch, .arg = pitch_arg};
-}
-
-/* Plan memory and select kernels. */
-static int plan(struct dnn_model *m, const struct dnn_plan_opts *opts,
-                struct dnn_err *err)
-{
-    dnn_exec_close(m->exec);
-    dnn_plan_free(m->plan);
-    m->exec = NULL;
-    m->plan = NULL;
-    DNN_TRY(dnn_plan_make(m->prog, opts, &m->plan, err));
-    return dnn_exec_make(m->plan, &m->backend, m->dev, &m->exec, err);
-}
-
-/* With less memory for temporaries, activations are always stored. */
-enum { MIN_RECOMPUTE_BYTES = 256 << 20 };
-
-static size_t kernel_bytes(const struct dnn_model *m)
-{
-    struct dnn_exec_bytes need = dnn_exec_bytes(m->exec);
-
-    return need.work + need.keep;
-}
-
-/* Replace the program by one that recomputes activations; limit: of all memory, in
- * bytes. */
-static int recompute(struct dnn_model *m, const struct dnn_plan_opts *opts,
-                     size_t limit, struct dnn_err *err)
-{
-    size_t extra = m->exec == NULL ? 0 : kernel_bytes(m);
-    const struct dnn_recompute_opts how = {.plan = *opts,
-                                           .how = m->opts.recompute,
-                                           .limit = limit > extra ? limit - extra : 0,
-                                           .least = MIN_RECOMPUTE_BYTES};
-
-    m->original = m->prog;
-    m->prog = NULL;
-    return dnn_plan_recompute(m->original, &how, &m->prog, &m->recompute, err);
-}
-
-/* Plan memory within the limit, with recomputation as configured; AUTO: first without
- * recomputation, then with as much as the limit requires.  Fails before anything is
- * allocated. */
-static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
-{
-    int *keep = dnn_alloc((size_t)(m->noutputs + m->nlosses + 1) * sizeof *keep);
-    struct dnn_exec_pitch_arg pitch_arg;
-    const struct dnn_plan_opts opts = plan_opts(m, keep, &pitch_arg);
-    enum dnn_recompute how = training(m) ? m->opts.recompute : DNN_RECOMPUTE_NEVER;
-    size_t limit = m->opts.limit;
-    int rc = 0;
-
-    if (limit == 0) limit = m->opts.dry_run ? SIZE_MAX : dnn_model_available();
-    if (how == DNN_RECOMPUTE_CHEAP || how == DNN_RECOMPUTE_ALL)
-        rc = recompute(m, &opts, limit, err);
-    if (rc == 0) rc = plan(m, &opts, err);
-    if (rc == 0 && how == DNN_RECOMPUTE_AUTO && dnn_exec_bytes(m->exec).all > limit) {
-        rc = recompute(m, &opts, limit, err);
-        if (rc == 0) rc = plan(m, &opts, err);
-    }
-    if (rc == 0) {
-        const struct dnn_plan_memory memory = {
-            .plan = m->plan,
-            .workspace = kernel_bytes(m),
-            .limit = limit,
-            .batch = m->opts.batch,
-            .plain = how == DNN_RECOMPUTE_NEVER && training(m) ? m->prog
-                     : how == DNN_RECOMPUTE_CHEAP              ? m->original
-                                                               : NULL,
-            .opts = &opts};
-
-        rc = dnn_plan_check_memory(&memory, err);
-    }
-    dnn_free(keep);
-    return rc;
-}
-
 /* The first op of the optimizer.  Call it after recomputation was added, which moves
  * ops. */
 static int first_update(const struct dnn_prog *prog)
@@ -282,7 +190,7 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
     m->dev = shared_dev(opts);
     if (m->dev == NULL) rc = m->backend.open(&opts->device, &m->dev, err);
     if (rc == 0) rc = make_program(m, err);
-    if (rc == 0) rc = plan_within_limit(m, err);
+    if (rc == 0) rc = dnn_model_fit(m, err);
     if (rc < 0) {
         dnn_model_free(m);
         return rc;
@@ -294,15 +202,6 @@ int dnn_model_make(const struct dnn_graph *graph, const struct dnn_model_opts *o
 
 int dnn_model_start(struct dnn_model *model, struct dnn_err *err)
 {
-    const struct dnn_model_opts *opts = &model->opts;
-
-    if (opts->owner != NULL) {
-        const struct dnn_model *partner =
-            opts->memory == DNN_MODEL_SHARED ? opts->owner : opts->partner;
-
-        DNN_TRY(dnn_exec_share(model->exec, opts->owner->exec,
-                               partner == NULL ? NULL : partner->exec, err));
-    }
     return dnn_exec_start(model->exec, err);
 }
 

@@ -55,9 +55,10 @@ struct dnn_model_opts {
     const int *target_is; /* enum dnn_loss_target of each output; NULL: the default of
                              the loss; only read by dnn_model_make()                 */
     struct dnn_optim optim;
-    bool no_fusion; /* do not fuse ops                                              */
-    bool dry_run;   /* plan only: nothing is allocated, and it cannot be run        */
-    size_t limit;   /* memory limit in bytes; 0: available memory                   */
+    bool no_fusion;   /* do not fuse ops                                              */
+    bool dry_run;     /* plan only: nothing is allocated, and it cannot be run        */
+    size_t limit;     /* memory limit in bytes; 0: available memory                   */
+    size_t allocated; /* of the limit: bytes of other models, which may be shared   */
     enum dnn_recompute recompute; /* training: recompute activations instead of storing
                                      them; AUTO: only if they would not fit       */
     const struct dnn_backend *backend;

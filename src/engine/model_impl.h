@@ -11,4 +11,9 @@
 /* Dry run: the backend reserves addresses but no memory, and cannot run kernels. */
 void dnn_model_make_dry(struct dnn_backend *backend);
 
+/* fit.c: plan memory within the limit, with recomputation as configured; AUTO: first
+ * without recomputation, then with as much as the limit requires.  Fails before
+ * anything is allocated. */
+int dnn_model_fit(struct dnn_model *m, struct dnn_err *err);
+
 #endif

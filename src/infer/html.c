@@ -93,19 +93,15 @@ static void add_worst(struct tables *t, const struct infer_worst *worst)
 
 static void add_weights(const struct dnn_config *config, struct dnn_buf *out)
 {
-    const char *save = config->ckpt->save;
     char *found = NULL;
 
     if (config->ckpt->load != NULL) {
         dnn_buf_add(out, "weights\t%s\n", dnn_config_path(config, config->ckpt->load));
         return;
     }
-    char *dir = save != NULL ? dnn_strdup(dnn_config_path(config, save))
-                             : dnn_format("%s/checkpoints", dnn_config_dir(config));
-    dnn_buf_add(out, "weights\t%s\n",
-                dnn_ckpt_find(dir, NULL, &found, NULL) == 0 ? found : "not trained");
+    int rc = dnn_ckpt_find(dnn_config_ckpt_dir(config), NULL, &found, NULL);
+    dnn_buf_add(out, "weights\t%s\n", rc == 0 ? found : "not trained");
     dnn_free(found);
-    dnn_free(dir);
 }
 
 static void add_data(const struct dnn_config *config, struct dnn_buf *out)

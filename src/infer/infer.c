@@ -29,10 +29,8 @@ bool dnn_infer_stops(const struct dnn_session *session, double longest)
 static int load_newest(const struct dnn_config *config, struct dnn_session *session,
                        struct dnn_model *model, struct dnn_err *err)
 {
-    const char *save = config->ckpt->save;
+    const char *dir = dnn_config_ckpt_dir(config);
     char *found = NULL;
-    char *dir = save != NULL ? dnn_strdup(dnn_config_path(config, save))
-                             : dnn_format("%s/checkpoints", dnn_config_dir(config));
     bool look = dnn_comm_rank(session->comm) == 0 && access(dir, F_OK) == 0;
     int rc = look ? dnn_ckpt_find(dir, NULL, &found, err) : 0;
     int64_t exists = look && rc == 0;
@@ -55,7 +53,6 @@ static int load_newest(const struct dnn_config *config, struct dnn_session *sess
             "the network is not trained: checkpoints.load is not set, and there is no "
             "checkpoint in %s",
             dir);
-    dnn_free(dir);
     return rc;
 }
 

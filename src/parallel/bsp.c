@@ -317,13 +317,6 @@ static int before(void *self, struct dnn_err *err)
     return 0;
 }
 
-static int after(void *self, struct dnn_err *err)
-{
-    (void)self;
-    (void)err;
-    return 0;
-}
-
 const struct dnn_rule dnn_rule_bsp = {
     .name = "bsp",
     .help = "gradients of all ranks are added before each update",
@@ -332,6 +325,5 @@ const struct dnn_rule dnn_rule_bsp = {
     .slice = slice,
     .poll = poll,
     .before = before,
-    .after = after,
     .stop = stop,
 };

@@ -4,8 +4,8 @@
  * to flat arrays that are split into buckets.  It is called when a gradient bucket is
  * final, so that it can start the exchange while later buckets are computed.
  *
- * Calls in a step: bucket() for each bucket of each micro-batch of this rank; before()
- * the update; after() it.
+ * Calls in a step: bucket() for each bucket of each micro-batch of this rank, then
+ * before().
  *
  * Collective: every rank makes the same calls in the same order; a rank without samples
  * passes zeros.
@@ -62,8 +62,6 @@ struct dnn_rule {
     /* Before the update.  On return, grad is the sum over ranks and micro-batches, with
      * NaN on all ranks if an element was too large. */
     int (*before)(void *self, struct dnn_err *err);
-    /* After the update. */
-    int (*after)(void *self, struct dnn_err *err);
     void (*stop)(void *self); /* NULL is fine */
 };
 

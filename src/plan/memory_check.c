@@ -14,13 +14,25 @@ struct memory {
     size_t scaled; /* data and temps: they grow with the batch */
 };
 
-static struct memory memory_of(const struct dnn_plan *plan)
+/* Without shared blocks. */
+static struct memory memory_of(const struct dnn_plan_memory *fit,
+                               const struct dnn_plan *plan)
 {
     struct memory p = {0};
 
-    p.scaled = plan->bytes[DNN_BLOCK_DATA] + plan->bytes[DNN_BLOCK_TEMPS];
-    p.fixed = dnn_plan_bytes(plan) - p.scaled;
+    for (int b = 0; b < DNN_BLOCKS; b++) {
+        if (fit->shared[b]) continue;
+        if (b == DNN_BLOCK_DATA || b == DNN_BLOCK_TEMPS)
+            p.scaled += plan->bytes[b];
+        else
+            p.fixed += plan->bytes[b];
+    }
     return p;
+}
+
+static size_t total(const struct dnn_plan_memory *fit, struct memory p)
+{
+    return p.fixed + p.scaled + fit->workspace + fit->others;
 }
 
 /* The largest batch that fits, found by halving; 0: none. */
@@ -29,7 +41,7 @@ static int64_t smaller_batch(const struct dnn_plan_memory *fit, struct memory p,
 {
     for (int64_t b = fit->batch / 2; b > 0; b /= 2) {
         /* An estimate: rounding does not matter. */
-        double need = (double)(p.fixed + fit->workspace) +
+        double need = (double)(p.fixed + fit->workspace + fit->others) +
                       (double)p.scaled * (double)b / (double)fit->batch;
         *bytes = (size_t)need;
         if (*bytes <= fit->limit) return b;
@@ -49,8 +61,8 @@ static size_t recomputed(const struct dnn_plan_memory *fit, struct memory *p)
     opts.plan = *fit->opts;
     if (dnn_plan_recompute(fit->plain, &opts, &prog, NULL, NULL) == 0 &&
         dnn_plan_make(prog, fit->opts, &plan, NULL) == 0) {
-        bytes = dnn_plan_bytes(plan) + fit->workspace;
-        *p = memory_of(plan);
+        *p = memory_of(fit, plan);
+        bytes = total(fit, *p);
     }
     dnn_plan_free(plan);
     dnn_prog_free(prog);
@@ -59,8 +71,8 @@ static size_t recomputed(const struct dnn_plan_memory *fit, struct memory *p)
 
 static void advise(const struct dnn_plan_memory *fit, struct dnn_buf *text)
 {
-    struct memory p = memory_of(fit->plan), q = {0};
-    size_t now = dnn_plan_bytes(fit->plan) + fit->workspace, bytes = 0;
+    struct memory p = memory_of(fit, fit->plan), q = {0};
+    size_t now = total(fit, p), bytes = 0;
     size_t lowest = recomputed(fit, &q);
     int64_t batch = smaller_batch(fit, p, &bytes);
     bool any = false;
@@ -100,14 +112,17 @@ static void advise(const struct dnn_plan_memory *fit, struct dnn_buf *text)
 int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err)
 {
     const struct dnn_plan *plan = fit->plan;
-    size_t all = dnn_plan_bytes(plan) + fit->workspace;
-    struct memory p = memory_of(plan);
-    char need[32], scaled[32], fixed[32], workspace[32], limit[32];
+    struct memory p = memory_of(fit, plan);
+    size_t all = total(fit, p);
+    char need[32], scaled[32], fixed[32], workspace[32], others[64] = "", limit[32];
     struct dnn_buf text = {0};
 
     if (all <= fit->limit) return 0;
+    if (fit->others > 0)
+        snprintf(others, sizeof others, ", other micro-batches and roles %s",
+                 dnn_text_bytes(limit, sizeof limit, (double)fit->others));
     dnn_buf_add(&text,
-                "%s needs %s (activations %s, weights%s %s, workspace %s), but only "
+                "%s needs %s (activations %s, weights%s %s, workspace %s%s), but only "
                 "%s is allowed",
                 plan->prog->training ? "the training step" : "inference",
                 dnn_text_bytes(need, sizeof need, (double)all),
@@ -115,7 +130,7 @@ int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err
                 plan->prog->training ? " and optimizer" : "",
                 dnn_text_bytes(fixed, sizeof fixed, (double)p.fixed),
                 dnn_text_bytes(workspace, sizeof workspace, (double)fit->workspace),
-                dnn_text_bytes(limit, sizeof limit, (double)fit->limit));
+                others, dnn_text_bytes(limit, sizeof limit, (double)fit->limit));
     advise(fit, &text);
     int rc = dnn_fail(err, DNN_ENOMEM, "%s", text.text);
     dnn_buf_free(&text);

@@ -147,8 +147,10 @@ void dnn_plan_print_recompute(const struct dnn_recomputed *what, FILE *where);
 struct dnn_plan_memory {
     const struct dnn_plan *plan;
     size_t workspace; /* bytes in addition to the plan: workspace, packed weights */
-    size_t limit;     /* allowed bytes in total */
-    int64_t batch;    /* samples per step on this rank; 0: not defined */
+    bool shared[DNN_BLOCKS]; /* blocks in memory of other models */
+    size_t others;           /* bytes of other models */
+    size_t limit;            /* allowed bytes in total */
+    int64_t batch;           /* samples per step on this rank; 0: not defined */
     /* The program without recomputation, and the options of its plan: used to estimate
      * the effect of "recompute".  NULL: it is set already. */
     const struct dnn_prog *plain;

@@ -16,10 +16,7 @@ enum { CONCURRENT_BYTES = 256 << 20 };
 void dnn_replica_own_range(const struct dnn_comm *comm, int micro_batches, int *first,
                            int *last)
 {
-    int64_t rank = dnn_comm_rank(comm), size = dnn_comm_size(comm);
-
-    *first = (int)(rank * micro_batches / size);
-    *last = (int)((rank + 1) * micro_batches / size);
+    dnn_order_own(micro_batches, dnn_comm_rank(comm), dnn_comm_size(comm), first, last);
 }
 
 int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
@@ -33,21 +30,39 @@ int dnn_replica_micro_batches(struct dnn_comm *comm, bool deterministic,
 }
 
 const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
-                                               enum dnn_model_role role, int64_t total,
+                                               enum dnn_model_role role,
+                                               const struct dnn_replica_batch *batch,
                                                struct dnn_err *err)
 {
     const struct replica_set *set = &r->set[role];
 
-    for (int i = 0; i < set->ncuts; i++)
-        if (set->cut[i].total == total) return &set->cut[i];
+    for (int i = 0; i < set->ncuts; i++) {
+        const struct replica_cut *c = &set->cut[i];
+
+        if (c->total != batch->total) continue;
+        if (c->n == batch->n && (c->n == 0 || c->first == batch->first)) return c;
+        dnn_fail(err, DNN_EDATA,
+                 "internal error: %lld samples from %lld on of a batch of %lld, "
+                 "expected %lld from %lld on",
+                 (long long)batch->n, (long long)batch->first, (long long)c->total,
+                 (long long)c->n, (long long)c->first);
+        return NULL;
+    }
     dnn_fail(err, DNN_EDATA,
              "internal error: batch of %lld samples, expected %lld or %lld",
-             (long long)total, (long long)r->cfg.batches[role].size,
+             (long long)batch->total, (long long)r->cfg.batches[role].size,
              (long long)r->cfg.batches[role].last);
     return NULL;
 }
 
 /* ---- models ---- */
+
+/* Bytes of the models so far. */
+static size_t allocated(const struct dnn_replica *r)
+{
+    return dnn_replica_bytes(r) +
+           (r->cfg.owner == NULL ? 0 : dnn_replica_bytes(r->cfg.owner));
+}
 
 /* Make and start a model for n samples.  memory, partner: see dnn_model_opts. */
 static int add_model(struct dnn_replica *r, enum dnn_model_role role, int64_t n,
@@ -66,6 +81,7 @@ static int add_model(struct dnn_replica *r, enum dnn_model_role role, int64_t n,
                  : r->cfg.owner != NULL ? r->cfg.owner->owner
                                         : NULL;
     opts.memory = memory;
+    opts.allocated = allocated(r);
     opts.partner = partner == NULL ? NULL : partner->model;
     if (dnn_comm_size(r->cfg.comm) > 1 && !r->cfg.how.deterministic)
         opts.device.exchange = dnn_replica_exchange(r);
@@ -122,6 +138,9 @@ static int cut_batch(struct dnn_replica *r, enum dnn_model_role role, int64_t to
     dnn_replica_own_range(r->cfg.comm, set->micro_batches, &from, &to);
     *c = (struct replica_cut){
         .total = total, .micro_batches = set->micro_batches, .teams = set->teams};
+    dnn_order_micro_batches(total, total, 0, set->micro_batches,
+                            dnn_comm_rank(r->cfg.comm), dnn_comm_size(r->cfg.comm),
+                            &c->first, &c->n);
     c->mb = dnn_alloc((size_t)(to - from + 1) * sizeof *c->mb);
     for (int micro_batch = from; micro_batch < to; micro_batch++) {
         struct replica_micro_batch *mb = &c->mb[c->nmb];
@@ -157,7 +176,10 @@ static int count_teams(const struct dnn_replica *r, const struct replica_set *se
     size_t grads = first->plan->bytes[DNN_BLOCK_GRADS];
     size_t more = (size_t)(to - from) * grads +
                   (size_t)threads * (dnn_model_bytes(first).all - grads);
-    return more > CONCURRENT_BYTES ? 1 : threads;
+    size_t cuts = r->cfg.batches[DNN_MODEL_TRAIN].last > 0 ? 2 : 1;
+    size_t limit = r->cfg.model.limit;
+    bool fits = limit == 0 || allocated(r) + cuts * more <= limit;
+    return more > CONCURRENT_BYTES || !fits ? 1 : threads;
 }
 
 /* The first model is made for the largest micro-batch, so that the activations of the

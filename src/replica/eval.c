@@ -105,7 +105,7 @@ int dnn_replica_eval(struct dnn_replica *replica, enum dnn_model_role role,
     struct eval_run e = {.r = replica,
                          .role = role,
                          .batch = batch,
-                         .cut = dnn_replica_find_cut(replica, role, batch->total, err),
+                         .cut = dnn_replica_find_cut(replica, role, batch, err),
                          .seen = seen,
                          .arg = arg};
 

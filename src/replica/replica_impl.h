@@ -34,6 +34,7 @@ struct replica_micro_batch {
 /* How a batch of this size is cut: the micro-batches of this rank. */
 struct replica_cut {
     int64_t total;
+    int64_t first, n;             /* the samples of this rank                      */
     int micro_batches;            /* number over all ranks                         */
     const struct dnn_model *lead; /* one of the models, not NULL on any rank       */
     int teams; /* run concurrently: team i computes mb[i], mb[i + teams], ... */
@@ -167,9 +168,10 @@ int dnn_replica_set_make(struct dnn_replica *r, enum dnn_model_role role,
                          struct dnn_err *err);
 void dnn_replica_set_free(struct replica_set *set);
 size_t dnn_replica_set_bytes(const struct replica_set *set);
-/* The cut of batches of this size; NULL with a message: there is none. */
+/* The cut of a batch; NULL with a message: none has its size and this rank's share. */
 const struct replica_cut *dnn_replica_find_cut(const struct dnn_replica *r,
-                                               enum dnn_model_role role, int64_t total,
+                                               enum dnn_model_role role,
+                                               const struct dnn_replica_batch *batch,
                                                struct dnn_err *err);
 /* The micro-batches [*first, *last) of this rank. */
 void dnn_replica_own_range(const struct dnn_comm *comm, int micro_batches, int *first,

@@ -125,7 +125,7 @@ static int update(struct dnn_replica *r, const struct dnn_now *now, double *pena
         DNN_TRY(dnn_exec_get(m->exec, m->loss[i], &one, err));
         *penalty += one;
     }
-    return r->rule->after(r->self, err);
+    return 0;
 }
 
 /* This rank has failed: run the step with NaN as loss, so that no rank makes the update
@@ -159,7 +159,7 @@ static int run_step(struct dnn_replica *r, const struct dnn_replica_batch *batch
 
     if (batch == NULL) return fail_step(r, &now, extra, n, err);
     const struct replica_cut *cut =
-        dnn_replica_find_cut(r, DNN_MODEL_TRAIN, batch->total, err);
+        dnn_replica_find_cut(r, DNN_MODEL_TRAIN, batch, err);
     if (cut == NULL) return err->code;
     r->now = (struct replica_waits){0};
     r->failed = 0;

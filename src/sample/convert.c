@@ -1,8 +1,9 @@
 /* convert.c - convert elements from one type to another.
  *
- * Conversions to f32, and of small integers to i32, have a loop for each type
- * (convert_fast.c).  For all others each block is widened to int64_t or double, then
- * narrowed, so there is one loop per type and direction, not one per pair of types.
+ * Conversions to f32, of small integers to i32, and of f32 to small integers have a
+ * loop for each type (convert_fast.c).  For all others each block is widened to int64_t
+ * or double, then narrowed, so there is one loop per type and direction, not one per
+ * pair of types.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -256,6 +257,9 @@ static int any_to_reals(const struct conversion *conv, int64_t at, int64_t n,
             !conv->strict)
             return 0;
         to_doubles(from, conv->type, x, n);
+    } else if (conv->as == DNN_F64 && conv->from != conv->to) {
+        to_doubles(from, conv->type, (double *)(void *)to, n);
+        return 0;
     } else {
         to_doubles(from, conv->type, x, n);
         from_doubles(x, to, conv->as, n);
@@ -279,6 +283,9 @@ int dnn_convert(const void *from, enum dnn_dtype type, void *to, enum dnn_dtype 
         return 0;
     }
     if (as == DNN_I32 && dnn_convert_i32(type, from, to, count, 0, &beyond)) return 0;
+    if (type == DNN_F32 && !strict && from != to &&
+        dnn_convert_round(from, as, to, count))
+        return 0;
     for (int64_t at = 0; at < count; at += BLOCK) {
         int64_t n = count - at < BLOCK ? count - at : BLOCK;
 

@@ -1,4 +1,4 @@
-/* convert_fast.c - converts stored elements to f32 or i32.
+/* convert_fast.c - converts stored elements to f32 or i32, and f32 to small integers.
  *
  * One loop per type, over blocks in which the factors of all channels are repeated, so
  * that the compiler can vectorise it for any number of channels.  The loops only detect
@@ -247,6 +247,50 @@ bool dnn_convert_i32(enum dnn_dtype type, const void *from, int32_t *to, int64_t
         return true;
     case DNN_U16:
         *beyond = u16_i32(from, to, n, limit);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- from f32 ---- */
+
+/* Adding and subtracting 1.5 * 2^23 rounds to the nearest integer, ties to even. */
+#define ROUNDING 0x1.8p23f
+
+#define FROM_F32(name, type, low, high)                                                \
+    static void name(const float *restrict from, void *to, int64_t n)                  \
+    {                                                                                  \
+        type *restrict y = to;                                                         \
+                                                                                       \
+        _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                            \
+        {                                                                              \
+            float x = from[i] != from[i] ? 0 : from[i]; /* NaN */                      \
+                                                                                       \
+            x = x < low ? low : x > high ? high : x;                                   \
+            y[i] = (type)(int)((x + ROUNDING) - ROUNDING);                             \
+        }                                                                              \
+    }
+
+FROM_F32(f32_i8, int8_t, INT8_MIN, INT8_MAX)
+FROM_F32(f32_u8, uint8_t, 0, UINT8_MAX)
+FROM_F32(f32_i16, int16_t, INT16_MIN, INT16_MAX)
+FROM_F32(f32_u16, uint16_t, 0, UINT16_MAX)
+
+bool dnn_convert_round(const float *from, enum dnn_dtype as, void *to, int64_t n)
+{
+    switch (as) {
+    case DNN_I8:
+        f32_i8(from, to, n);
+        return true;
+    case DNN_U8:
+        f32_u8(from, to, n);
+        return true;
+    case DNN_I16:
+        f32_i16(from, to, n);
+        return true;
+    case DNN_U16:
+        f32_u16(from, to, n);
         return true;
     default:
         return false;

@@ -17,4 +17,8 @@ uint32_t dnn_convert_f32(enum dnn_dtype type, const struct dnn_scale *scale,
 bool dnn_convert_i32(enum dnn_dtype type, const void *from, int32_t *to, int64_t n,
                      uint32_t limit, uint32_t *beyond);
 
+/* Convert n elements of f32, which must not overlap to, to a small integer type as
+ * dnn_convert() does if not strict; false for other types. */
+bool dnn_convert_round(const float *from, enum dnn_dtype as, void *to, int64_t n);
+
 #endif

@@ -16,16 +16,20 @@
 #include <string.h>
 #include <unistd.h>
 
-struct dnn_replica_batches dnn_stage_batches(const struct dnn_config *config,
+struct dnn_replica_batches dnn_stage_batches(const struct dnn_stage *s,
                                              enum dnn_model_role role)
 {
+    const struct dnn_config *config = s->config;
     bool training = role == DNN_MODEL_TRAIN;
-
-    return (struct dnn_replica_batches){
+    struct dnn_replica_batches b = {
         .size = training ? config->batch_size : config->data->test_batch_size,
         .micro_batches = config->deterministic ? config->parallel->micro_batches
                          : training            ? config->accumulate
                                                : 1};
+
+    if (config->deterministic)
+        b.micro_batches = dnn_replica_micro_batches(s->session->comm, true, &b);
+    return b;
 }
 
 /* Whether a dataset has an optional split. */
@@ -65,7 +69,7 @@ static int open_feed(struct dnn_stage *s, const struct dnn_config_origin *o,
     const struct dnn_config_data *d = config->data;
     bool train = o->part == DNN_PART_TRAIN, cached = must_cache(s, data);
     const struct dnn_replica_batches batches =
-        dnn_stage_batches(config, train ? DNN_MODEL_TRAIN : DNN_MODEL_EVALUATE);
+        dnn_stage_batches(s, train ? DNN_MODEL_TRAIN : DNN_MODEL_EVALUATE);
     const struct dnn_feed_cfg cfg = {
         .path = data->source == NULL ? o->dataset : NULL,
         .split = o->split,

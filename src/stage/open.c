@@ -97,10 +97,7 @@ static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
         struct dnn_replica_batches *b = &cfg->batches[role];
 
         if (all[i]->feed == NULL || (i < 2 && role == DNN_MODEL_TRAIN)) continue;
-        *b = dnn_stage_batches(s->config, role);
-        /* The number is that of the feed, also if there are fewer samples. */
-        if (s->config->deterministic)
-            b->micro_batches = dnn_replica_micro_batches(s->session->comm, true, b);
+        *b = dnn_stage_batches(s, role);
         set_sizes(b, all[i]->feed);
     }
 }
@@ -116,11 +113,11 @@ static void set_batches_unread(const struct dnn_stage *s, struct dnn_replica_cfg
     bool judged = (validation.from != DNN_FROM_NOTHING && !validation.optional) ||
                   (test.from != DNN_FROM_NOTHING && !test.optional);
     if (s->mode == DNN_CONFIG_NOTHING || s->mode == DNN_CONFIG_TRAIN)
-        b[DNN_MODEL_TRAIN] = dnn_stage_batches(s->config, DNN_MODEL_TRAIN);
+        b[DNN_MODEL_TRAIN] = dnn_stage_batches(s, DNN_MODEL_TRAIN);
     if (s->mode == DNN_CONFIG_EVAL || (s->mode == DNN_CONFIG_TRAIN && judged))
-        b[DNN_MODEL_EVALUATE] = dnn_stage_batches(s->config, DNN_MODEL_EVALUATE);
+        b[DNN_MODEL_EVALUATE] = dnn_stage_batches(s, DNN_MODEL_EVALUATE);
     if (s->mode == DNN_CONFIG_INFER)
-        b[DNN_MODEL_INFER] = dnn_stage_batches(s->config, DNN_MODEL_INFER);
+        b[DNN_MODEL_INFER] = dnn_stage_batches(s, DNN_MODEL_INFER);
 }
 
 /* Inference, with the batches of the evaluation if there is one. */

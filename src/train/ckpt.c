@@ -1,4 +1,4 @@
-/* ckpt.c - the checkpoints of a run: when they are saved, resuming from them.
+/* ckpt.c - the checkpoints of a run: saving, and resuming from them.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "replica/replica.h"
 
 #include <float.h>
 #include <inttypes.h>
@@ -16,36 +17,26 @@
 
 /* ---- open ---- */
 
-char *dnn_trainer_ckpt_dir(const struct train_run *run)
+int dnn_train_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
 {
-    const char *save = run->config->ckpt->save;
-
-    return save != NULL ? dnn_strdup(dnn_config_path(run->config, save))
-                        : dnn_format("%s/checkpoints", dnn_config_dir(run->config));
-}
-
-int dnn_trainer_ckpt_open(struct train_ckpt *c, struct dnn_err *err)
-{
-    int64_t keep = c->run->config->ckpt->keep;
-    char *dir = dnn_trainer_ckpt_dir(c->run);
-    const struct dnn_ckpt_cfg cfg = {dir, keep == 0 ? INT_MAX : (int)keep, true};
+    int64_t keep = c->config->ckpt->keep;
+    const struct dnn_ckpt_cfg cfg = {dnn_config_ckpt_dir(c->config),
+                                     keep == 0 ? INT_MAX : (int)keep, true};
     const struct train_field field[] = {TRAIN_NUMBER("bucket", &c->bucket),
                                         TRAIN_NUMBER("bucket_ranks", &c->bucket_ranks)};
 
-    int rc = dnn_ckpt_open(c->run->comm, &cfg, &c->ckpts, err);
-    dnn_free(dir);
-    DNN_TRY(rc);
-    dnn_trainer_state_fields(&c->state, "run", sizeof field / sizeof *field, field);
+    DNN_TRY(dnn_ckpt_open(c->comm, &cfg, &c->ckpts, err));
+    dnn_train_state_fields(&c->state, "run", sizeof field / sizeof *field, field);
     return dnn_ckpt_reserve(c->ckpts, c->state.n, c->state.array, err);
 }
 
-void dnn_trainer_ckpt_close(struct train_ckpt *c, bool failed)
+void dnn_train_ckpt_close(struct train_ckpt *c, bool failed)
 {
     struct dnn_err err = {0};
 
     if (dnn_ckpt_close(c->ckpts, &err) < 0)
         dnn_log(failed ? DNN_DEBUG : DNN_ERROR, "train", "%s", err.text);
-    dnn_trainer_state_free(&c->state);
+    dnn_train_state_free(&c->state);
 }
 
 /* ---- load ---- */
@@ -57,29 +48,29 @@ static int load(struct train_ckpt *c, const char *wanted, int64_t *step, char **
     int rc =
         dnn_ckpt_load(c->ckpts, wanted, c->state.n, c->state.array, step, state, err);
 
-    dnn_exec_changed(dnn_trainer_model(c->run)->exec);
+    dnn_exec_changed(dnn_replica_model(c->replica)->exec);
     return rc;
 }
 
 /* Log where the run resumes. */
 static void log_resumed(const struct train_ckpt *c, int64_t step)
 {
-    const struct dnn_config *config = c->run->config;
+    const struct dnn_config *config = c->config;
 
     dnn_log(DNN_INFO, "train",
             "resuming from the checkpoint of step %" PRId64 ": epoch %" PRId64
             ", batch %" PRId64 "%s",
             step, c->at->epoch + 1, c->at->batch,
             config->ckpt->load == NULL ? "" : "; checkpoints.load is ignored");
-    if (dnn_trainer_ended(c->monitor) && c->at->epoch < config->num_epochs)
+    if (dnn_train_ended(c->monitor) && c->at->epoch < config->num_epochs)
         dnn_log(DNN_INFO, "train",
                 "the run was ended by early_stopping or target_metric; change these to "
                 "continue");
 }
 
-int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
+int dnn_train_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
 {
-    const struct dnn_config *config = c->run->config;
+    const struct dnn_config *config = c->config;
     char *state = NULL;
 
     *step = -1;
@@ -90,27 +81,26 @@ int dnn_trainer_resume(struct train_ckpt *c, int64_t *step, struct dnn_err *err)
                         "back; or start a new run with another \"dir\" or "
                         "checkpoints.resume false: ");
     DNN_TRY(rc);
-    if (*step >= 0) rc = dnn_trainer_check_settings(c->monitor, state, err);
+    if (*step >= 0) rc = dnn_train_check_settings(c->monitor, state, err);
     dnn_free(state);
-    DNN_TRY(dnn_comm_agree(c->run->comm, rc, err));
+    DNN_TRY(dnn_comm_agree(c->comm, rc, err));
     if (*step < 0 && config->ckpt->resume == DNN_RESUME_YES)
         return dnn_fail(
             err, DNN_EDATA,
             "checkpoints.resume is true, but there is no checkpoint; set it to "
             "\"auto\" to start a new run");
     if (*step < 0) return 0;
-    if (c->bucket > 0 && c->bucket_ranks == dnn_comm_size(c->run->comm) &&
+    if (c->bucket > 0 && c->bucket_ranks == dnn_comm_size(c->comm) &&
         config->parallel->bucket == 0)
-        DNN_TRY(dnn_replica_set_bucket_size(c->run->stage->replica, (size_t)c->bucket,
-                                            err));
+        DNN_TRY(dnn_replica_set_bucket_size(c->replica, (size_t)c->bucket, err));
     log_resumed(c, *step);
-    if (!dnn_trainer_ended(c->monitor)) c->monitor->ended = 0;
+    if (!dnn_train_ended(c->monitor)) c->monitor->ended = 0;
     return 0;
 }
 
-int dnn_trainer_restore_best(struct train_ckpt *c, struct dnn_err *err)
+int dnn_train_restore_best(struct train_ckpt *c, struct dnn_err *err)
 {
-    const struct dnn_stopping *early = c->run->config->early;
+    const struct dnn_stopping *early = c->config->early;
     const struct dnn_stopping_state *best = &c->monitor->best;
     const char *metric = c->monitor->best_rule.metric;
     /* Only the weights are replaced, not the progress of the run. */
@@ -160,7 +150,7 @@ static int64_t find_nan(const float *x, int64_t n)
  * finite.  Only on rank 0, which writes. */
 static int check_finite(const struct train_ckpt *c, struct dnn_err *err)
 {
-    for (int i = 0; i < c->state.n && c->run->root; i++) {
+    for (int i = 0; i < c->state.n && dnn_comm_rank(c->comm) == 0; i++) {
         const struct dnn_ckpt_array *a = &c->state.array[i];
         int64_t count;
 
@@ -178,22 +168,22 @@ static int check_finite(const struct train_ckpt *c, struct dnn_err *err)
     return 0;
 }
 
-int dnn_trainer_save(struct train_ckpt *c, bool best, struct dnn_err *err)
+int dnn_train_save(struct train_ckpt *c, bool best, struct dnn_err *err)
 {
     double now = dnn_clock_now(), blocked, all, seconds = c->at->seconds;
     struct dnn_buf state = {0};
 
-    DNN_TRY(dnn_comm_agree(c->run->comm, check_finite(c, err), err));
-    c->bucket = (int64_t)dnn_replica_bucket_size(c->run->stage->replica);
-    c->bucket_ranks = dnn_comm_size(c->run->comm);
+    DNN_TRY(dnn_comm_agree(c->comm, check_finite(c, err), err));
+    c->bucket = (int64_t)dnn_replica_bucket_size(c->replica);
+    c->bucket_ranks = dnn_comm_size(c->comm);
     dnn_buf_add(&state,
                 "{\"step\": %" PRId64 ", \"epoch\": %" PRId64 ", \"batch\": %" PRId64
                 ", \"config\": ",
                 c->at->step, c->at->epoch, c->at->batch);
-    dnn_trainer_write_settings(c->monitor, &state);
+    dnn_train_write_settings(c->monitor, &state);
     dnn_buf_add(&state, "}");
     /* The arrays are copied during the call. */
-    c->at->seconds = dnn_trainer_seconds(c->at);
+    c->at->seconds = dnn_train_seconds(c->at);
     int rc = dnn_ckpt_save(c->ckpts, c->at->step, c->state.n, c->state.array,
                            state.text, best, err);
     c->at->seconds = seconds;
@@ -202,39 +192,4 @@ int dnn_trainer_save(struct train_ckpt *c, bool best, struct dnn_err *err)
     dnn_ckpt_times(c->ckpts, &blocked, &all);
     c->save_time = fmax(c->save_time, fmax(blocked, all));
     return rc;
-}
-
-/* ---- when ---- */
-
-/* Whether a multiple of the checkpoint interval lies between before and now, which are
- * numbers of epochs. */
-static bool due(const struct train_ckpt *c, double now, double before)
-{
-    double interval = c->run->config->ckpt->interval, tolerance = 1e-9;
-
-    return interval > 0 &&
-           floor(now / interval + tolerance) > floor(before / interval + tolerance);
-}
-
-enum train_action dnn_trainer_action(const struct train_ckpt *c)
-{
-    const struct dnn_config_ckpt *how = c->run->config->ckpt;
-    /* Time for two steps and two checkpoints, because durations vary. */
-    double need = 2 * c->step_time + 2 * c->save_time + 15;
-
-    if (dnn_session_time_left(c->run->session) < need) return TRAIN_STOP;
-    double each = 1 / (double)dnn_feed_batches(c->run->stage->train.feed);
-    double at = (double)c->at->epoch + (double)c->at->batch * each;
-    if (due(c, at + each, at)) return TRAIN_SAVE;
-    if (how->steps > 0 && (c->at->step + 1) % how->steps == 0) return TRAIN_SAVE;
-    return how->minutes > 0 && dnn_clock_now() - c->last >= 60 * how->minutes
-               ? TRAIN_SAVE
-               : TRAIN_CONTINUE;
-}
-
-bool dnn_trainer_epoch_due(const struct train_ckpt *c)
-{
-    double at = (double)c->at->epoch;
-
-    return c->at->epoch == c->run->config->num_epochs || due(c, at, at - 1);
 }

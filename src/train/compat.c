@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static void release(struct setting setting[SETTINGS])
         dnn_free(setting[i].text);
 }
 
-void dnn_trainer_write_settings(struct train_monitor *m, struct dnn_buf *out)
+void dnn_train_write_settings(struct train_monitor *m, struct dnn_buf *out)
 {
     struct setting setting[SETTINGS];
 
@@ -111,8 +112,8 @@ static int compare(const struct train_progress *at, const struct setting *f,
                     f->when == WITHIN_EPOCH ? ", within an epoch" : "");
 }
 
-int dnn_trainer_check_settings(struct train_monitor *m, const char *state,
-                               struct dnn_err *err)
+int dnn_train_check_settings(struct train_monitor *m, const char *state,
+                             struct dnn_err *err)
 {
     struct setting setting[SETTINGS];
     struct dnn_json *file;

@@ -18,8 +18,8 @@ static float *weights(const struct train_ema *ema)
     return dnn_exec_block(ema->model->exec, DNN_BLOCK_WEIGHTS);
 }
 
-int dnn_trainer_ema_make(struct train_ema *ema, struct dnn_model *model, double decay,
-                         struct dnn_err *err)
+int dnn_train_ema_make(struct train_ema *ema, struct dnn_model *model, double decay,
+                       struct dnn_err *err)
 {
     /* Trainable weights come first in their block, at the offsets of their gradients.
      */
@@ -39,18 +39,18 @@ int dnn_trainer_ema_make(struct train_ema *ema, struct dnn_model *model, double 
     return 0;
 }
 
-void dnn_trainer_ema_free(struct train_ema *ema)
+void dnn_train_ema_free(struct train_ema *ema)
 {
     free(ema->average);
 }
 
-void dnn_trainer_ema_start(struct train_ema *ema)
+void dnn_train_ema_start(struct train_ema *ema)
 {
     if (ema->average == NULL) return;
     memcpy(ema->average, weights(ema), (size_t)ema->count * sizeof *ema->average);
 }
 
-void dnn_trainer_ema_step(struct train_ema *ema, int64_t step)
+void dnn_train_ema_step(struct train_ema *ema, int64_t step)
 {
     double n = (double)step, limit = (1 + n) / (10 + n);
     float weight = (float)(1 - (ema->decay < limit ? ema->decay : limit));
@@ -62,7 +62,7 @@ void dnn_trainer_ema_step(struct train_ema *ema, int64_t step)
         ema->average[i] += weight * (w[i] - ema->average[i]);
 }
 
-bool dnn_trainer_ema_use(struct train_ema *ema, bool use)
+bool dnn_train_ema_use(struct train_ema *ema, bool use)
 {
     if (ema->average == NULL || ema->in_use == use) return false;
     float *w = weights(ema);

@@ -18,14 +18,14 @@ struct train_ema {
 };
 
 /* All are Local.  decay 0: none. */
-int dnn_trainer_ema_make(struct train_ema *ema, struct dnn_model *model, double decay,
-                         struct dnn_err *err);
-void dnn_trainer_ema_free(struct train_ema *ema);
-void dnn_trainer_ema_start(struct train_ema *ema); /* from the current weights        */
-void dnn_trainer_ema_step(struct train_ema *ema,
-                          int64_t step); /* after so many updates */
+int dnn_train_ema_make(struct train_ema *ema, struct dnn_model *model, double decay,
+                       struct dnn_err *err);
+void dnn_train_ema_free(struct train_ema *ema);
+void dnn_train_ema_start(struct train_ema *ema); /* from the current weights        */
+void dnn_train_ema_step(struct train_ema *ema,
+                        int64_t step); /* after so many updates */
 /* Use the average as weights (use), or the weights again.  Returns whether they were
  * swapped. */
-bool dnn_trainer_ema_use(struct train_ema *ema, bool use);
+bool dnn_train_ema_use(struct train_ema *ema, bool use);
 
 #endif

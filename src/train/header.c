@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "stage/stage.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -64,8 +65,8 @@ static void add_group(struct dnn_buf *out, const struct group *g)
                     g->ranks == 1 ? "" : "s");
 }
 
-void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
-                            struct dnn_buf *out)
+void dnn_train_list_hosts(int n, const char *const *name, const int *ranks,
+                          struct dnn_buf *out)
 {
     struct group g = {0};
     int groups = 0, unlisted = 0;
@@ -89,7 +90,7 @@ void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
         dnn_buf_add(out, " and %d more node%s", unlisted, unlisted == 1 ? "" : "s");
 }
 
-void dnn_trainer_hosts(const struct train_run *run, struct dnn_buf *out)
+void dnn_train_hosts(const struct train_run *run, struct dnn_buf *out)
 {
     int nodes = dnn_comm_nodes(run->comm);
     int *ranks = dnn_alloc(((size_t)nodes + 1) * sizeof *ranks);
@@ -101,7 +102,7 @@ void dnn_trainer_hosts(const struct train_run *run, struct dnn_buf *out)
         ranks[node]++;
         name[node] = dnn_comm_host(run->comm, r);
     }
-    dnn_trainer_list_hosts(nodes, name, ranks, out);
+    dnn_train_list_hosts(nodes, name, ranks, out);
     dnn_free(ranks);
     dnn_free(name);
 }
@@ -121,7 +122,7 @@ static void add_cores(struct dnn_buf *out, const struct dnn_session *s, int rank
                                          : "the system ignored the request");
 }
 
-void dnn_trainer_binding(const struct train_run *run, struct dnn_buf *out)
+void dnn_train_binding(const struct train_run *run, struct dnn_buf *out)
 {
     const struct dnn_session *s = run->session;
     int bound = 0, n = 0;
@@ -151,7 +152,7 @@ static void add_column(struct dnn_buf *out, const struct dnn_column *c, bool fir
     if (c->classes > 0) dnn_buf_add(out, " of %" PRId64 " classes", c->classes);
 }
 
-void dnn_trainer_shapes(const struct train_run *run, struct dnn_buf *out)
+void dnn_train_shapes(const struct train_run *run, struct dnn_buf *out)
 {
     const struct dnn_column *col;
     int n = dnn_feed_columns(run->stage->train.feed, &col);
@@ -197,21 +198,21 @@ static void log_machine(const struct train_run *run)
     const struct dnn_session *session = run->session;
     struct dnn_buf hosts = {0}, cores = {0};
 
-    dnn_trainer_hosts(run, &hosts);
-    dnn_trainer_binding(run, &cores);
+    dnn_train_hosts(run, &hosts);
+    dnn_train_binding(run, &cores);
     dnn_log(DNN_INFO, "train",
             "%d rank%s with %d thread%s each on %d node%s: %s; backend: %s%s",
             session->size, session->size == 1 ? "" : "s", session->place.threads,
             session->place.threads == 1 ? "" : "s", dnn_comm_nodes(run->comm),
             dnn_comm_nodes(run->comm) == 1 ? "" : "s", hosts.text,
-            dnn_trainer_model(run)->backend.name,
+            dnn_train_model(run)->backend.name,
             run->config->deterministic ? ", deterministic" : "");
     dnn_log(DNN_INFO, "train", "binding: %s", cores.text);
     dnn_buf_free(&hosts);
     dnn_buf_free(&cores);
 }
 
-void dnn_trainer_header(const struct train_run *run, const char *dataset)
+void dnn_train_header(const struct train_run *run, const char *dataset)
 {
     const struct dnn_graph *g = run->config->net.graph;
     char bytes[32], params[32], trainable[32];
@@ -234,6 +235,6 @@ void dnn_trainer_header(const struct train_run *run, const char *dataset)
             dnn_feed_count(run->stage->train.feed), run->config->batch_size,
             dnn_feed_batches(run->stage->train.feed), run->config->num_epochs);
     dnn_log(DNN_INFO, "train", "validation: %" PRId64 " samples",
-            dnn_trainer_eval_samples(run));
+            dnn_train_eval_samples(run));
     dnn_log(DNN_INFO, "train", "run directory: %s", dnn_config_dir(run->config));
 }

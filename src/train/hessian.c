@@ -16,6 +16,8 @@
 
 #include "base/mem.h"
 #include "optim/lbfgs.h"
+#include "stage/stage.h"
+#include "train/state_impl.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -81,7 +83,7 @@ static int check(const struct train_run *run, struct dnn_err *err)
         return dnn_fail(
             err, DNN_ECONFIG,
             "optimizer: Hessian does not support parallel.compress; remove it");
-    return check_network(dnn_trainer_model(run)->prog, err);
+    return check_network(dnn_train_model(run)->prog, err);
 }
 
 /* ---- start and stop ---- */
@@ -130,7 +132,7 @@ static void trial_state(struct dnn_lbfgs_trial *trial, const char *group,
                                         TRAIN_NUMBER("f", &trial->f),
                                         TRAIN_NUMBER("slope", &trial->slope)};
 
-    dnn_trainer_state_fields(state, group, 3, field);
+    dnn_train_state_fields(state, group, 3, field);
 }
 
 void dnn_hessian_state(struct train_hessian *h, struct train_state *state)
@@ -160,15 +162,15 @@ void dnn_hessian_state(struct train_hessian *h, struct train_state *state)
         TRAIN_NUMBER("relative_tolerance", &opts->relative_tolerance),
     };
 
-    dnn_trainer_state_fields(state, "run/hessian", sizeof field / sizeof *field, field);
+    dnn_train_state_fields(state, "run/hessian", sizeof field / sizeof *field, field);
     trial_state(&s->from, "run/hessian/from", state);
     trial_state(&s->low, "run/hessian/low", state);
     trial_state(&s->high, "run/hessian/high", state);
-    dnn_trainer_state_add(state, "run/hessian/vectors", DNN_F32,
-                          (struct dnn_shape){
-                              2, {DNN_LBFGS_VECTORS, n}
+    dnn_train_state_add(state, "run/hessian/vectors", DNN_F32,
+                        (struct dnn_shape){
+                            2, {DNN_LBFGS_VECTORS, n}
     },
-                          h->l.vectors);
+                        h->l.vectors);
 }
 
 /* A run that has ended continues if the settings have changed. */
@@ -194,7 +196,7 @@ const char *dnn_hessian_resumed(struct train_hessian *h)
 static void set_weights(struct train_hessian *h, const float *from)
 {
     memcpy(h->flat.weight, from, (size_t)h->flat.count * sizeof *from);
-    dnn_exec_changed(dnn_trainer_model(h->run)->exec);
+    dnn_exec_changed(dnn_train_model(h->run)->exec);
 }
 
 void dnn_hessian_use_best(struct train_hessian *h)
@@ -233,7 +235,7 @@ int dnn_hessian_batch(struct train_hessian *h, const struct dnn_replica_batch *b
 /* Add the gradients of the regularizers at the point. */
 static void add_penalties(struct train_hessian *h)
 {
-    const struct dnn_model *m = dnn_trainer_model(h->run);
+    const struct dnn_model *m = dnn_train_model(h->run);
 
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];

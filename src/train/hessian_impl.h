@@ -8,6 +8,8 @@
 
 #include "train/run_impl.h"
 
+struct dnn_replica_batch;
+
 /* With other optimizers it is NULL, and functions for which this is fine do nothing. */
 struct train_hessian;
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,26 +38,26 @@ static int open_telemetry(struct train_log *log, struct dnn_err *err)
     return dnn_telemetry_open(&cfg, &log->telemetry, err);
 }
 
-int dnn_trainer_log_open(struct train_log *log, const struct train_run *run,
-                         const struct train_progress *at, struct dnn_err *err)
+int dnn_train_log_open(struct train_log *log, const struct train_run *run,
+                       const struct train_progress *at, struct dnn_err *err)
 {
     log->run = run;
     log->at = at;
     log->from = at->step;
     log->report = (struct train_report){&log->record, &log->pictures, 0, 0};
     if (run->root) DNN_TRY(open_telemetry(log, err));
-    DNN_TRY(dnn_trainer_pictures_open(&log->pictures, run, err));
+    DNN_TRY(dnn_train_pictures_open(&log->pictures, run, err));
     if (!run->root) return 0;
-    if (at->step == 0) dnn_trainer_report_clear(run);
-    DNN_TRY(dnn_trainer_record_open(&log->record, run, at, err));
-    dnn_trainer_header(run, log->record.dataset);
+    if (at->step == 0) dnn_train_report_clear(run);
+    DNN_TRY(dnn_train_record_open(&log->record, run, at, err));
+    dnn_train_header(run, log->record.dataset);
     return 0;
 }
 
-void dnn_trainer_log_close(struct train_log *log)
+void dnn_train_log_close(struct train_log *log)
 {
-    dnn_trainer_pictures_close(&log->pictures);
-    dnn_trainer_record_close(&log->record);
+    dnn_train_pictures_close(&log->pictures);
+    dnn_train_record_close(&log->record);
     dnn_telemetry_close(log->telemetry);
 }
 
@@ -75,7 +76,7 @@ static void fill(const struct train_log *log, struct dnn_record *r)
     r->epochs = log->run->config->num_epochs;
     r->batches = dnn_feed_batches(log->run->stage->train.feed);
     r->step = log->at->step;
-    r->seconds = dnn_trainer_seconds(log->at);
+    r->seconds = dnn_train_seconds(log->at);
     r->grad_norm = r->rate = NAN;
     r->samples_per_second = r->data = r->compute = r->comm = r->straggler = NAN;
 }
@@ -134,8 +135,8 @@ static void estimate(struct train_log *log)
             dnn_text_seconds(run, sizeof run, remaining > 0 ? remaining : 0));
 }
 
-int dnn_trainer_log_step(struct train_log *log, const struct dnn_replica_step *step,
-                         const struct train_timing *timing, struct dnn_err *err)
+int dnn_train_log_step(struct train_log *log, const struct dnn_replica_step *step,
+                       const struct train_timing *timing, struct dnn_err *err)
 {
     struct dnn_record r = {.event = DNN_EVENT_STEP};
 
@@ -154,7 +155,7 @@ int dnn_trainer_log_step(struct train_log *log, const struct dnn_replica_step *s
     return 0;
 }
 
-int dnn_trainer_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err)
+int dnn_train_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err)
 {
     struct dnn_record r = {.event = DNN_EVENT_EVAL_STEP};
 
@@ -171,7 +172,7 @@ int dnn_trainer_log_eval(struct train_log *log, int64_t batch, struct dnn_err *e
 /* Write histograms of all weights, and the pictures, for TensorBoard. */
 static int log_weights(struct train_log *log, struct dnn_err *err)
 {
-    const struct dnn_model *m = dnn_trainer_model(log->run);
+    const struct dnn_model *m = dnn_train_model(log->run);
 
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];
@@ -210,8 +211,8 @@ static void remember(struct train_record *record, const struct dnn_record *r)
     }
 }
 
-int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value, int n,
-                          double rate, struct dnn_err *err)
+int dnn_train_log_epoch(struct train_log *log, const struct train_value *value, int n,
+                        double rate, struct dnn_err *err)
 {
     struct dnn_record r = {.event = DNN_EVENT_EPOCH};
 
@@ -233,13 +234,13 @@ int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value
     const double pause = fmax(100 * log->report.cost, report_every);
     if (dnn_clock_now() - log->report.shown >= pause &&
         log->at->epoch < log->run->config->num_epochs)
-        dnn_trainer_report_write(&log->report, "running");
+        dnn_train_report_write(&log->report, "running");
     return 0;
 }
 
 /* ---- end of the run ---- */
 
-int dnn_trainer_log_end(struct train_log *log, struct dnn_err *err)
+int dnn_train_log_end(struct train_log *log, struct dnn_err *err)
 {
     struct dnn_record r = {.event = DNN_EVENT_END};
 
@@ -250,8 +251,7 @@ int dnn_trainer_log_end(struct train_log *log, struct dnn_err *err)
     return dnn_telemetry_flush(log->telemetry, err);
 }
 
-void dnn_trainer_log_finish(struct train_log *log, const char *ckpts, int rc,
-                            const struct dnn_err *why)
+void dnn_train_log_finish(struct train_log *log, int rc, const struct dnn_err *why)
 {
     const char *status = rc == 0 ? "finished" : rc == DNN_ESTOP ? "stopped" : "failed";
     struct dnn_err failure = {0};
@@ -259,9 +259,9 @@ void dnn_trainer_log_finish(struct train_log *log, const char *ckpts, int rc,
     /* Only a run that has begun to train. */
     if (log->record.run == NULL || log->at->began <= 0) return;
     dnn_telemetry_hide(log->telemetry);
-    dnn_trainer_report_write(&log->report, status);
-    if (dnn_trainer_record(&log->record, status, rc == 0 ? NULL : why->text, &failure) <
+    dnn_train_report_write(&log->report, status);
+    if (dnn_train_record(&log->record, status, rc == 0 ? NULL : why->text, &failure) <
         0)
         dnn_log(DNN_WARN, "train", "%s", failure.text);
-    if (rc == 0 || rc == DNN_ESTOP) dnn_trainer_list_files(&log->report, ckpts);
+    if (rc == 0 || rc == DNN_ESTOP) dnn_train_list_files(&log->report);
 }

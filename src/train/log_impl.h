@@ -13,21 +13,23 @@
 #define DNN_TRAIN_LOG_IMPL_H
 
 #include "base/text.h"
-#include "picture/figure.h"
+#include "picture/canvas.h"
 #include "telemetry/record.h"
 #include "train/run_impl.h"
 
+struct dnn_stage_seen;
+
 /* ---- header.c.  Local. ---- */
 
-void dnn_trainer_header(const struct train_run *run, const char *dataset);
+void dnn_train_header(const struct train_run *run, const char *dataset);
 /* "n[001-200] (4 ranks each), login (1 rank)", for n hosts; for the run. */
-void dnn_trainer_list_hosts(int n, const char *const *name, const int *ranks,
-                            struct dnn_buf *out);
-void dnn_trainer_hosts(const struct train_run *run, struct dnn_buf *out);
+void dnn_train_list_hosts(int n, const char *const *name, const int *ranks,
+                          struct dnn_buf *out);
+void dnn_train_hosts(const struct train_run *run, struct dnn_buf *out);
 /* "rank 0 on cores 0-3, rank 1 on cores 4-7". */
-void dnn_trainer_binding(const struct train_run *run, struct dnn_buf *out);
+void dnn_train_binding(const struct train_run *run, struct dnn_buf *out);
 /* "input 28x28x1, target one of 10 classes". */
-void dnn_trainer_shapes(const struct train_run *run, struct dnn_buf *out);
+void dnn_train_shapes(const struct train_run *run, struct dnn_buf *out);
 
 /* ---- record.c.  Local, rank 0. ---- */
 
@@ -45,15 +47,15 @@ struct train_record {
 };
 /* Write run.json, with what it says of the time before a restart.  run and at must
  * outlive it. */
-int dnn_trainer_record_open(struct train_record *record, const struct train_run *run,
-                            const struct train_progress *at, struct dnn_err *err);
-void dnn_trainer_record_close(struct train_record *record);
+int dnn_train_record_open(struct train_record *record, const struct train_run *run,
+                          const struct train_progress *at, struct dnn_err *err);
+void dnn_train_record_close(struct train_record *record);
 /* status: "running", "finished", "stopped", "failed"; why may be NULL. */
-int dnn_trainer_record(const struct train_record *record, const char *status,
-                       const char *why, struct dnn_err *err);
+int dnn_train_record(const struct train_record *record, const char *status,
+                     const char *why, struct dnn_err *err);
 /* Append what it writes to out. */
-void dnn_trainer_record_text(const struct train_record *record, const char *status,
-                             const char *why, struct dnn_buf *out);
+void dnn_train_record_text(const struct train_record *record, const char *status,
+                           const char *why, struct dnn_buf *out);
 
 /* ---- pictures.c ---- */
 
@@ -71,17 +73,17 @@ struct train_pictures {
     bool evaluated;                /* the matrix is filled                           */
 };
 /* Local.  run must outlive it. */
-int dnn_trainer_pictures_open(struct train_pictures *p, const struct train_run *run,
-                              struct dnn_err *err);
-void dnn_trainer_pictures_close(struct train_pictures *p);
+int dnn_train_pictures_open(struct train_pictures *p, const struct train_run *run,
+                            struct dnn_err *err);
+void dnn_train_pictures_close(struct train_pictures *p);
 /* Local.  Whether the task is classification or segmentation. */
-bool dnn_trainer_classes(const struct train_run *run);
+bool dnn_train_classes(const struct train_run *run);
 /* Called before, during and after an evaluation.  Local, except the last one, which is
  * Collective. */
-void dnn_trainer_pictures_start(struct train_pictures *p);
-int dnn_trainer_pictures_add(struct train_pictures *p,
-                             const struct dnn_stage_seen *seen, struct dnn_err *err);
-int dnn_trainer_pictures_end(struct train_pictures *p, struct dnn_err *err);
+void dnn_train_pictures_start(struct train_pictures *p);
+int dnn_train_pictures_add(struct train_pictures *p, const struct dnn_stage_seen *seen,
+                           struct dnn_err *err);
+int dnn_train_pictures_end(struct train_pictures *p, struct dnn_err *err);
 
 /* ---- report.c.  Local, rank 0. ---- */
 
@@ -91,11 +93,11 @@ struct train_report {
     double shown, cost; /* time of the last report, seconds it took                  */
 };
 /* Remove report and pictures of an earlier run. */
-void dnn_trainer_report_clear(const struct train_run *run);
+void dnn_train_report_clear(const struct train_run *run);
 /* Write pictures and report.html; failures are logged as warnings. */
-void dnn_trainer_report_write(struct train_report *report, const char *status);
-/* Log the paths of all result files; ckpts: directory of the checkpoints. */
-void dnn_trainer_list_files(const struct train_report *report, const char *ckpts);
+void dnn_train_report_write(struct train_report *report, const char *status);
+/* Log the paths of all result files. */
+void dnn_train_list_files(const struct train_report *report);
 
 /* ---- log.c.  Local. ---- */
 
@@ -121,18 +123,16 @@ struct train_log {
     struct train_report report; /* on rank 0 */
 };
 /* run and at must outlive it. */
-int dnn_trainer_log_open(struct train_log *log, const struct train_run *run,
-                         const struct train_progress *at, struct dnn_err *err);
-void dnn_trainer_log_close(struct train_log *log);
-int dnn_trainer_log_step(struct train_log *log, const struct dnn_replica_step *step,
-                         const struct train_timing *timing, struct dnn_err *err);
-int dnn_trainer_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err);
-int dnn_trainer_log_epoch(struct train_log *log, const struct train_value *value, int n,
-                          double rate, struct dnn_err *err);
-int dnn_trainer_log_end(struct train_log *log, struct dnn_err *err);
-/* At the end of the run, with its result: write report, pictures, run.json.  ckpts:
- * directory of the checkpoints. */
-void dnn_trainer_log_finish(struct train_log *log, const char *ckpts, int rc,
-                            const struct dnn_err *why);
+int dnn_train_log_open(struct train_log *log, const struct train_run *run,
+                       const struct train_progress *at, struct dnn_err *err);
+void dnn_train_log_close(struct train_log *log);
+int dnn_train_log_step(struct train_log *log, const struct dnn_replica_step *step,
+                       const struct train_timing *timing, struct dnn_err *err);
+int dnn_train_log_eval(struct train_log *log, int64_t batch, struct dnn_err *err);
+int dnn_train_log_epoch(struct train_log *log, const struct train_value *value, int n,
+                        double rate, struct dnn_err *err);
+int dnn_train_log_end(struct train_log *log, struct dnn_err *err);
+/* At the end of the run, with its result: write report, pictures, run.json. */
+void dnn_train_log_finish(struct train_log *log, int rc, const struct dnn_err *why);
 
 #endif

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "data/dataset.h"
 #include "package/package.h"
+#include "stage/stage.h"
 
 #include <string.h>
 
@@ -128,7 +129,7 @@ static int put_training(const struct train_record *record, struct dnn_buf *out,
     struct dnn_json *file = NULL;
     struct dnn_buf text = {0};
 
-    dnn_trainer_record_text(record, "finished", NULL, &text);
+    dnn_train_record_text(record, "finished", NULL, &text);
     int rc = dnn_json_text("run.json", text.text, text.len, &file, err);
     dnn_buf_free(&text);
     DNN_TRY(rc);
@@ -213,9 +214,8 @@ static int write_model(const struct train_run *t, const struct train_record *rec
     return rc;
 }
 
-int dnn_trainer_write_model(const struct train_run *t,
-                            const struct train_record *record, bool ema,
-                            struct dnn_err *err)
+int dnn_train_write_model(const struct train_run *t, const struct train_record *record,
+                          bool ema, struct dnn_err *err)
 {
     int rc = 0;
 

@@ -8,6 +8,9 @@
 
 #include "base/crc.h"
 #include "base/mem.h"
+#include "metric/metric.h"
+#include "stage/stage.h"
+#include "train/state_impl.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,8 +66,8 @@ static int name_values(double loss, int n, const struct train_value *value,
     return n + 1;
 }
 
-int dnn_trainer_monitor_open(struct train_monitor *m, const struct train_run *run,
-                             const struct train_progress *at, struct dnn_err *err)
+int dnn_train_monitor_open(struct train_monitor *m, const struct train_run *run,
+                           const struct train_progress *at, struct dnn_err *err)
 {
     struct train_value value[TRAIN_VALUES];
     struct dnn_named named[TRAIN_VALUES + 1];
@@ -74,7 +77,7 @@ int dnn_trainer_monitor_open(struct train_monitor *m, const struct train_run *ru
     m->at = at;
     choose_metric(m);
     if (run->metrics != NULL) dnn_metrics_start(run->metrics);
-    dnn_trainer_values(run, NAN, value, &n);
+    dnn_train_values(run, NAN, value, &n);
     /* Only the names matter. */
     return check_metrics(m, name_values(NAN, n, value, named), named, err);
 }
@@ -89,10 +92,10 @@ static void stopping_state(struct dnn_stopping_state *s, const char *group,
         TRAIN_NUMBER("bad", &s->bad), TRAIN_NUMBER("seen", &s->seen),
         TRAIN_NUMBERS("recent", s->recent, 2 * DNN_STOPPING_WINDOW)};
 
-    dnn_trainer_state_fields(state, group, sizeof field / sizeof *field, field);
+    dnn_train_state_fields(state, group, sizeof field / sizeof *field, field);
 }
 
-void dnn_trainer_monitor_state(struct train_monitor *m, struct train_state *state)
+void dnn_train_monitor_state(struct train_monitor *m, struct train_state *state)
 {
     struct dnn_schedule_state *s = &m->schedule;
     const struct train_field ended = TRAIN_NUMBER("ended", &m->ended);
@@ -104,9 +107,9 @@ void dnn_trainer_monitor_state(struct train_monitor *m, struct train_state *stat
         TRAIN_NUMBERS("seen", s->seen, DNN_SCHEDULE_STATES),
         TRAIN_NUMBERS("applied", s->applied, DNN_SCHEDULE_STATES)};
 
-    dnn_trainer_state_fields(state, "run", 1, &ended);
-    dnn_trainer_state_fields(state, "run/plateau", sizeof plateau / sizeof *plateau,
-                             plateau);
+    dnn_train_state_fields(state, "run", 1, &ended);
+    dnn_train_state_fields(state, "run/plateau", sizeof plateau / sizeof *plateau,
+                           plateau);
     stopping_state(&m->early, "run/early_stopping", state);
     stopping_state(&m->goal, "run/target_metric", state);
     stopping_state(&m->best, "run/best", state);
@@ -114,7 +117,7 @@ void dnn_trainer_monitor_state(struct train_monitor *m, struct train_state *stat
 
 /* ---- an epoch ---- */
 
-double dnn_trainer_rate(const struct train_monitor *m)
+double dnn_train_rate(const struct train_monitor *m)
 {
     const struct dnn_config *config = m->run->config;
     int64_t per = dnn_feed_batches(m->run->stage->train.feed);
@@ -160,9 +163,9 @@ static int64_t rules(const struct dnn_config *config)
     return sum;
 }
 
-int dnn_trainer_monitor_epoch(struct train_monitor *m, double loss, int n,
-                              const struct train_value *value, char stop[256],
-                              struct dnn_err *err)
+int dnn_train_monitor_epoch(struct train_monitor *m, double loss, int n,
+                            const struct train_value *value, char stop[256],
+                            struct dnn_err *err)
 {
     const struct dnn_config *config = m->run->config;
     struct dnn_named named[TRAIN_VALUES + 1];
@@ -185,7 +188,7 @@ int dnn_trainer_monitor_epoch(struct train_monitor *m, double loss, int n,
     return 0;
 }
 
-bool dnn_trainer_ended(const struct train_monitor *m)
+bool dnn_train_ended(const struct train_monitor *m)
 {
     return m->ended != 0 && m->ended == rules(m->run->config);
 }

@@ -22,17 +22,17 @@ struct train_monitor {
 
 /* All are Local.  Choose the monitored metric, and check that all metrics in the
  * configuration exist.  run and at must outlive it. */
-int dnn_trainer_monitor_open(struct train_monitor *m, const struct train_run *run,
-                             const struct train_progress *at, struct dnn_err *err);
-void dnn_trainer_monitor_state(struct train_monitor *m, struct train_state *state);
+int dnn_train_monitor_open(struct train_monitor *m, const struct train_run *run,
+                           const struct train_progress *at, struct dnn_err *err);
+void dnn_train_monitor_state(struct train_monitor *m, struct train_state *state);
 /* The learning rate of the next update. */
-double dnn_trainer_rate(const struct train_monitor *m);
+double dnn_train_rate(const struct train_monitor *m);
 /* After an epoch, with its loss and the n values of its evaluation.  stop: the reason
  * to end the run, or "". */
-int dnn_trainer_monitor_epoch(struct train_monitor *m, double loss, int n,
-                              const struct train_value *value, char stop[256],
-                              struct dnn_err *err);
+int dnn_train_monitor_epoch(struct train_monitor *m, double loss, int n,
+                            const struct train_value *value, char stop[256],
+                            struct dnn_err *err);
 /* Whether a stopping rule has ended the run, and the rules are still the same. */
-bool dnn_trainer_ended(const struct train_monitor *m);
+bool dnn_train_ended(const struct train_monitor *m);
 
 #endif

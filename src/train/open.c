@@ -10,20 +10,21 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "engine/load.h"
+#include "stage/eval.h"
 
 /* The parts that do not communicate. */
-static int open_local(struct dnn_trainer *t, struct dnn_err *err)
+static int open_local(struct train_loop *t, struct dnn_err *err)
 {
     struct train_run *run = &t->run;
     const struct dnn_config *config = run->config;
-    struct dnn_model *m = dnn_trainer_model(run);
+    struct dnn_model *m = dnn_train_model(run);
 
     if (run->stage->eval.targets) {
         DNN_TRY(dnn_stage_eval_make(run->stage, &run->eval, err));
         run->metrics = dnn_stage_metrics(run->eval);
     }
-    DNN_TRY(dnn_trainer_monitor_open(&t->monitor, run, &t->at, err));
-    DNN_TRY(dnn_trainer_ema_make(&t->ema, m, config->ema, err));
+    DNN_TRY(dnn_train_monitor_open(&t->monitor, run, &t->at, err));
+    DNN_TRY(dnn_train_ema_make(&t->ema, m, config->ema, err));
     if (run->root) DNN_TRY(dnn_config_network(config, &run->network, err));
     DNN_TRY(dnn_hessian_open(run, &t->at, &t->hessian, err));
     DNN_TRY(dnn_exec_init(m->exec, (uint64_t)config->seed, err));
@@ -32,19 +33,19 @@ static int open_local(struct dnn_trainer *t, struct dnn_err *err)
     return dnn_stage_debug(run->stage, err);
 }
 
-static int open_ckpt(struct dnn_trainer *t, struct dnn_err *err)
+static int open_ckpt(struct train_loop *t, struct dnn_err *err)
 {
     struct train_state *state = &t->ckpt.state;
 
-    dnn_trainer_state_model(state, dnn_trainer_model(&t->run), t->ema.average);
+    dnn_train_state_model(state, dnn_train_model(&t->run), t->ema.average);
     dnn_hessian_state(t->hessian, state);
-    dnn_trainer_progress_state(&t->at, state);
-    dnn_trainer_monitor_state(&t->monitor, state);
-    return dnn_trainer_ckpt_open(&t->ckpt, err);
+    dnn_train_progress_state(&t->at, state);
+    dnn_train_monitor_state(&t->monitor, state);
+    return dnn_train_ckpt_open(&t->ckpt, err);
 }
 
 /* Load the weights that a run starts from. */
-static int load_weights(struct dnn_trainer *t, const char *load, struct dnn_err *err)
+static int load_weights(struct train_loop *t, const char *load, struct dnn_err *err)
 {
     struct train_run *run = &t->run;
     char *path = NULL;
@@ -52,24 +53,24 @@ static int load_weights(struct dnn_trainer *t, const char *load, struct dnn_err 
 
     rc = dnn_comm_agree(run->comm, rc, err);
     if (rc == 0)
-        rc = dnn_load_weights(dnn_trainer_model(run), run->comm, path, false, err);
+        rc = dnn_load_weights(dnn_train_model(run), run->comm, path, false, err);
     dnn_free(path);
     return rc;
 }
 
-static int open_weights(struct dnn_trainer *t, struct dnn_err *err)
+static int open_weights(struct train_loop *t, struct dnn_err *err)
 {
     const char *load = t->run.config->ckpt->load;
     int64_t step = -1;
 
-    DNN_TRY(dnn_trainer_resume(&t->ckpt, &step, err));
+    DNN_TRY(dnn_train_resume(&t->ckpt, &step, err));
     if (step >= 0) return 0;
     if (load != NULL) DNN_TRY(load_weights(t, load, err));
-    dnn_trainer_ema_start(&t->ema);
+    dnn_train_ema_start(&t->ema);
     return 0;
 }
 
-int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_train_open(struct train_loop *t, struct dnn_err *err)
 {
     struct train_run *run = &t->run;
     const struct dnn_stage_cfg cfg = {.config = run->config,
@@ -77,23 +78,25 @@ int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err)
                                       .backend = run->opts->backend,
                                       .kernels = run->opts->kernels};
 
-    t->ckpt.run = run;
     t->ckpt.at = &t->at;
     t->ckpt.monitor = &t->monitor;
     DNN_TRY(dnn_stage_open(&cfg, &run->stage, err));
+    t->ckpt.config = run->config;
+    t->ckpt.comm = run->comm;
+    t->ckpt.replica = run->stage->replica;
     DNN_TRY(dnn_comm_agree(run->comm, open_local(t, err), err));
     DNN_TRY(open_ckpt(t, err));
     DNN_TRY(open_weights(t, err));
-    return dnn_comm_agree(run->comm, dnn_trainer_log_open(&t->log, run, &t->at, err),
+    return dnn_comm_agree(run->comm, dnn_train_log_open(&t->log, run, &t->at, err),
                           err);
 }
 
-void dnn_trainer_close(struct dnn_trainer *t, bool failed)
+void dnn_train_close(struct train_loop *t, bool failed)
 {
-    dnn_trainer_log_close(&t->log);
-    dnn_trainer_ckpt_close(&t->ckpt, failed);
+    dnn_train_log_close(&t->log);
+    dnn_train_ckpt_close(&t->ckpt, failed);
     dnn_hessian_close(t->hessian);
-    dnn_trainer_ema_free(&t->ema);
+    dnn_train_ema_free(&t->ema);
     dnn_stage_eval_free(t->run.eval);
     dnn_stage_close(t->run.stage);
     dnn_free(t->run.network);

@@ -8,6 +8,7 @@
 #include "train/log_impl.h"
 
 #include "base/mem.h"
+#include "stage/eval.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 /* Maximum number of classes in a matrix. */
 enum { MAX_CLASSES = 50 };
 
-bool dnn_trainer_classes(const struct train_run *run)
+bool dnn_train_classes(const struct train_run *run)
 {
     const char *const *metrics = dnn_loss_metrics(run->config->loss);
 
@@ -24,8 +25,8 @@ bool dnn_trainer_classes(const struct train_run *run)
            (strcmp(metrics[0], "accuracy") == 0 || strcmp(metrics[0], "dice") == 0);
 }
 
-int dnn_trainer_pictures_open(struct train_pictures *p, const struct train_run *run,
-                              struct dnn_err *err)
+int dnn_train_pictures_open(struct train_pictures *p, const struct train_run *run,
+                            struct dnn_err *err)
 {
     static const char *const matrix[] = {"confusion", NULL};
     int64_t classes, channels, positions;
@@ -34,7 +35,7 @@ int dnn_trainer_pictures_open(struct train_pictures *p, const struct train_run *
     if (run->root) p->wanted = (int)run->config->telemetry->pictures;
     p->picture = dnn_alloc(((size_t)p->wanted + 1) * sizeof *p->picture);
     if (run->metrics == NULL || !run->config->telemetry->report ||
-        !dnn_trainer_classes(run))
+        !dnn_train_classes(run))
         return 0;
     dnn_stage_extents(run->stage, &channels, &positions);
     if (channels > MAX_CLASSES || dnn_metrics_confusion(run->metrics, &classes) != NULL)
@@ -49,7 +50,7 @@ static void free_pictures(struct train_pictures *p)
     p->n = 0;
 }
 
-void dnn_trainer_pictures_close(struct train_pictures *p)
+void dnn_train_pictures_close(struct train_pictures *p)
 {
     free_pictures(p);
     dnn_free(p->picture);
@@ -58,7 +59,7 @@ void dnn_trainer_pictures_close(struct train_pictures *p)
 
 /* ---- during the evaluation ---- */
 
-void dnn_trainer_pictures_start(struct train_pictures *p)
+void dnn_train_pictures_start(struct train_pictures *p)
 {
     free_pictures(p);
     p->evaluated = false;
@@ -76,7 +77,7 @@ static int add_sample(struct train_pictures *p, const struct dnn_stage_seen *s,
 
     int rc = dnn_stage_figure(p->run->stage, &p->run->stage->eval, s, i, &sample,
                               &input, err);
-    sample.classes = dnn_trainer_classes(p->run);
+    sample.classes = dnn_train_classes(p->run);
     if (rc == 0) rc = dnn_figure_draw_sample(&sample, &picture->canvas, caption, err);
     if (rc == 0 && picture->canvas.rgb != NULL) {
         snprintf(picture->caption, sizeof picture->caption, "sample %" PRId64 ": %s",
@@ -87,8 +88,8 @@ static int add_sample(struct train_pictures *p, const struct dnn_stage_seen *s,
     return rc;
 }
 
-int dnn_trainer_pictures_add(struct train_pictures *p, const struct dnn_stage_seen *s,
-                             struct dnn_err *err)
+int dnn_train_pictures_add(struct train_pictures *p, const struct dnn_stage_seen *s,
+                           struct dnn_err *err)
 {
     if (p->matrix != NULL) DNN_TRY(dnn_metrics_add(p->matrix, &s->view, err));
     for (int64_t i = 0; i < s->n && p->n < p->wanted; i++)
@@ -96,7 +97,7 @@ int dnn_trainer_pictures_add(struct train_pictures *p, const struct dnn_stage_se
     return 0;
 }
 
-int dnn_trainer_pictures_end(struct train_pictures *p, struct dnn_err *err)
+int dnn_train_pictures_end(struct train_pictures *p, struct dnn_err *err)
 {
     int64_t n;
 

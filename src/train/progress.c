@@ -6,8 +6,10 @@
 #include "train/run_impl.h"
 
 #include "base/clock.h"
+#include "replica/replica.h"
+#include "train/state_impl.h"
 
-void dnn_trainer_progress_state(struct train_progress *at, struct train_state *state)
+void dnn_train_progress_state(struct train_progress *at, struct train_state *state)
 {
     const struct train_field field[] = {
         TRAIN_NUMBER("epoch", &at->epoch),     TRAIN_NUMBER("batch", &at->batch),
@@ -16,11 +18,11 @@ void dnn_trainer_progress_state(struct train_progress *at, struct train_state *s
         TRAIN_NUMBER("steps", &at->steps),     TRAIN_NUMBER("seconds", &at->seconds),
     };
 
-    dnn_trainer_state_fields(state, "run", sizeof field / sizeof *field, field);
+    dnn_train_state_fields(state, "run", sizeof field / sizeof *field, field);
 }
 
-void dnn_trainer_progress_add(struct train_progress *at, double samples,
-                              const struct dnn_replica_step *step)
+void dnn_train_progress_add(struct train_progress *at, double samples,
+                            const struct dnn_replica_step *step)
 {
     at->step++;
     at->batch++;
@@ -30,12 +32,12 @@ void dnn_trainer_progress_add(struct train_progress *at, double samples,
     at->steps++;
 }
 
-void dnn_trainer_progress_clear(struct train_progress *at)
+void dnn_train_progress_clear(struct train_progress *at)
 {
     at->loss = at->samples = at->norm = at->steps = 0;
 }
 
-double dnn_trainer_seconds(const struct train_progress *at)
+double dnn_train_seconds(const struct train_progress *at)
 {
     return at->seconds + dnn_clock_now() - at->began;
 }

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "bp/bp.h"
 #include "data/dataset.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -101,7 +102,7 @@ static int describe_data(struct train_record *record, struct dnn_err *err)
     else
         dnn_buf_add(&out, "generated samples");
     dnn_buf_add(&out, "; ");
-    dnn_trainer_shapes(record->run, &out);
+    dnn_train_shapes(record->run, &out);
     record->dataset = out.text;
     return rc;
 }
@@ -117,7 +118,7 @@ static void add_data(const struct train_record *record, struct dnn_buf *out)
     path = o.from == DNN_FROM_DATASET ? o.dataset
            : o.from == DNN_FROM_FILES ? o.files.input.path
                                       : NULL;
-    dnn_trainer_shapes(run, &shapes);
+    dnn_train_shapes(run, &shapes);
     dnn_buf_add(out, "  \"data\": {\"path\": ");
     add_string(out, path);
     dnn_buf_add(out, ", \"split\": ");
@@ -128,7 +129,7 @@ static void add_data(const struct train_record *record, struct dnn_buf *out)
     dnn_buf_add(out, ", \"training_samples\": %" PRId64,
                 dnn_feed_count(run->stage->train.feed));
     dnn_buf_add(out, ", \"evaluation_samples\": %" PRId64 "},\n",
-                dnn_trainer_eval_samples(run));
+                dnn_train_eval_samples(run));
     dnn_buf_free(&shapes);
 }
 
@@ -193,17 +194,17 @@ static void add_job(const struct train_run *run, struct dnn_buf *out)
 
 static void add_machine(const struct train_run *run, struct dnn_buf *out)
 {
-    const struct dnn_backend *backend = &dnn_trainer_model(run)->backend;
+    const struct dnn_backend *backend = &dnn_train_model(run)->backend;
     const struct dnn_session *session = run->session;
     struct dnn_buf text = {0};
 
-    dnn_trainer_hosts(run, &text);
+    dnn_train_hosts(run, &text);
     add_text(out, "hosts", text.text);
     dnn_buf_free(&text);
     add_int(out, "nodes", dnn_comm_nodes(run->comm));
     add_int(out, "ranks", session->size);
     add_int(out, "threads", session->place.threads);
-    dnn_trainer_binding(run, &text);
+    dnn_train_binding(run, &text);
     add_text(out, "binding", text.text);
     dnn_buf_free(&text);
     add_text(out, "mpi",
@@ -292,18 +293,18 @@ static void resume_record(struct train_record *record)
     dnn_free(now);
 }
 
-int dnn_trainer_record_open(struct train_record *record, const struct train_run *run,
-                            const struct train_progress *at, struct dnn_err *err)
+int dnn_train_record_open(struct train_record *record, const struct train_run *run,
+                          const struct train_progress *at, struct dnn_err *err)
 {
     record->run = run;
     record->at = at;
     DNN_TRY(describe_data(record, err));
     resume_record(record);
     describe(record);
-    return dnn_trainer_record(record, "running", NULL, err);
+    return dnn_train_record(record, "running", NULL, err);
 }
 
-void dnn_trainer_record_close(struct train_record *record)
+void dnn_train_record_close(struct train_record *record)
 {
     dnn_buf_free(&record->about);
     dnn_buf_free(&record->resumed);
@@ -331,8 +332,8 @@ static void add_metrics(const struct train_record *record, struct dnn_buf *out)
     dnn_buf_add(out, "}\n");
 }
 
-void dnn_trainer_record_text(const struct train_record *record, const char *status,
-                             const char *why, struct dnn_buf *out)
+void dnn_train_record_text(const struct train_record *record, const char *status,
+                           const char *why, struct dnn_buf *out)
 {
     const struct train_progress *at = record->at;
     const bool ended = strcmp(status, "running") != 0;
@@ -344,7 +345,7 @@ void dnn_trainer_record_text(const struct train_record *record, const char *stat
     add_text(out, "started", record->started);
     add_text(out, "ended", ended ? now : NULL);
     dnn_buf_add(out, "  \"seconds\": ");
-    add_real(out, ended ? dnn_trainer_seconds(at) : at->seconds);
+    add_real(out, ended ? dnn_train_seconds(at) : at->seconds);
     dnn_buf_add(out, ",\n");
     dnn_buf_bytes(out, record->about.text, record->about.len);
     add_int(out, "bucket_size",
@@ -358,13 +359,13 @@ void dnn_trainer_record_text(const struct train_record *record, const char *stat
     dnn_free(now);
 }
 
-int dnn_trainer_record(const struct train_record *record, const char *status,
-                       const char *why, struct dnn_err *err)
+int dnn_train_record(const struct train_record *record, const char *status,
+                     const char *why, struct dnn_err *err)
 {
     struct dnn_buf out = {0};
     char *path = path_of(record);
 
-    dnn_trainer_record_text(record, status, why, &out);
+    dnn_train_record_text(record, status, why, &out);
     int rc = dnn_file_write(path, out.text, out.len, err);
     dnn_buf_free(&out);
     dnn_free(path);

@@ -14,8 +14,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "ckpt/ckpt.h"
 #include "picture/png.h"
 #include "report/report.h"
+#include "stage/eval.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -46,7 +48,7 @@ static bool has_rows(const char *path)
     return stat(path, &s) == 0 && s.st_size > 0;
 }
 
-void dnn_trainer_report_clear(const struct train_run *run)
+void dnn_train_report_clear(const struct train_run *run)
 {
     char *path = path_of(run, "report.html");
     bool removed = true;
@@ -107,8 +109,8 @@ static void add_facts(const struct train_record *record, const char *status,
     struct dnn_buf hosts = {0}, cores = {0};
     char bytes[32], params[32], trainable[32];
 
-    dnn_trainer_hosts(run, &hosts);
-    dnn_trainer_binding(run, &cores);
+    dnn_train_hosts(run, &hosts);
+    dnn_train_binding(run, &cores);
     dnn_buf_add(out, "status\t%s\n", status);
     dnn_buf_add(out, "version\t%s %s\n", PACKAGE_NAME, PACKAGE_VERSION);
     if (run->opts->command != NULL)
@@ -132,7 +134,7 @@ static void add_facts(const struct train_record *record, const char *status,
                 run->session->place.threads,
                 run->session->place.threads == 1 ? "" : "s", hosts.text);
     dnn_buf_add(out, "binding\t%s\n", cores.text);
-    dnn_buf_add(out, "backend\t%s\n", dnn_trainer_model(run)->backend.name);
+    dnn_buf_add(out, "backend\t%s\n", dnn_train_model(run)->backend.name);
     dnn_buf_add(
         out, "memory per rank\t%s\n",
         dnn_text_bytes(bytes, sizeof bytes, (double)dnn_stage_bytes(run->stage, NULL)));
@@ -146,7 +148,7 @@ static const double *confusion(const struct train_pictures *p, int64_t *classes)
 {
     const struct dnn_metrics *metrics = p->run->metrics;
 
-    if (!p->evaluated || metrics == NULL || !dnn_trainer_classes(p->run)) return NULL;
+    if (!p->evaluated || metrics == NULL || !dnn_train_classes(p->run)) return NULL;
     return dnn_metrics_confusion(p->matrix != NULL ? p->matrix : metrics, classes);
 }
 
@@ -189,7 +191,7 @@ static int save_report(const struct train_report *report, const char *path,
     return rc;
 }
 
-void dnn_trainer_report_write(struct train_report *report, const char *status)
+void dnn_train_report_write(struct train_report *report, const char *status)
 {
     const struct train_run *run = report->record->run;
     struct dnn_err err = {0};
@@ -218,10 +220,11 @@ static void log_file(const struct train_run *run, const char *what, const char *
     dnn_free(path);
 }
 
-void dnn_trainer_list_files(const struct train_report *report, const char *ckpts)
+void dnn_train_list_files(const struct train_report *report)
 {
     const struct train_run *run = report->record->run;
     const struct dnn_config_telemetry *how = run->config->telemetry;
+    const char *ckpts = dnn_config_ckpt_dir(run->config);
     char *best = dnn_format("%s/best.bp", ckpts), *newest = NULL;
 
     if (dnn_ckpt_find(ckpts, NULL, &newest, NULL) == 0)

@@ -7,9 +7,15 @@
 #ifndef DNN_TRAIN_RUN_IMPL_H
 #define DNN_TRAIN_RUN_IMPL_H
 
-#include "stage/eval.h"
-#include "train/state_impl.h"
 #include "train/train.h"
+
+struct dnn_comm;
+struct dnn_metrics;
+struct dnn_model;
+struct dnn_replica_step;
+struct dnn_stage;
+struct dnn_stage_eval;
+struct train_state;
 
 /* Made by open.c, then read-only. */
 struct train_run {
@@ -24,17 +30,9 @@ struct train_run {
     char *network;               /* owned: JSON, read at the start, on rank 0        */
 };
 
-/* Local.  The model that is trained. */
-static inline struct dnn_model *dnn_trainer_model(const struct train_run *run)
-{
-    return dnn_replica_model(run->stage->replica);
-}
-
-/* Local.  The number of samples of an evaluation. */
-static inline int64_t dnn_trainer_eval_samples(const struct train_run *run)
-{
-    return run->stage->eval.feed == NULL ? 0 : dnn_feed_count(run->stage->eval.feed);
-}
+/* run.c.  Local.  The model that is trained; the number of samples of an evaluation. */
+struct dnn_model *dnn_train_model(const struct train_run *run);
+int64_t dnn_train_eval_samples(const struct train_run *run);
 
 /* ---- progress.c.  Local. ---- */
 
@@ -48,12 +46,12 @@ struct train_progress {
     double seconds;       /* of training before this process                         */
     double began;         /* start time of training in this process; 0: not yet      */
 };
-void dnn_trainer_progress_state(struct train_progress *at, struct train_state *state);
-void dnn_trainer_progress_add(struct train_progress *at, double samples,
-                              const struct dnn_replica_step *step);
-void dnn_trainer_progress_clear(struct train_progress *at); /* sums of the epoch */
+void dnn_train_progress_state(struct train_progress *at, struct train_state *state);
+void dnn_train_progress_add(struct train_progress *at, double samples,
+                            const struct dnn_replica_step *step);
+void dnn_train_progress_clear(struct train_progress *at); /* sums of the epoch */
 /* Seconds of training, of this process and those before. */
-double dnn_trainer_seconds(const struct train_progress *at);
+double dnn_train_seconds(const struct train_progress *at);
 
 /* ---- eval.c.  Local. ---- */
 
@@ -64,7 +62,7 @@ struct train_value {
     bool main;
 };
 /* The loss and the current values of the metrics: *n values named "val_...". */
-void dnn_trainer_values(const struct train_run *run, double loss,
-                        struct train_value *value, int *n);
+void dnn_train_values(const struct train_run *run, double loss,
+                      struct train_value *value, int *n);
 
 #endif

@@ -8,8 +8,8 @@
 #include "base/mem.h"
 #include "engine/load.h"
 
-void dnn_trainer_state_add(struct train_state *state, const char *name,
-                           enum dnn_dtype type, struct dnn_shape shape, void *data)
+void dnn_train_state_add(struct train_state *state, const char *name,
+                         enum dnn_dtype type, struct dnn_shape shape, void *data)
 {
     state->array =
         dnn_grow(state->array, &state->cap, (size_t)state->n + 1, sizeof *state->array);
@@ -17,21 +17,21 @@ void dnn_trainer_state_add(struct train_state *state, const char *name,
         (struct dnn_ckpt_array){dnn_strdup(name), type, shape, data};
 }
 
-void dnn_trainer_state_fields(struct train_state *state, const char *group, int n,
-                              const struct train_field field[])
+void dnn_train_state_fields(struct train_state *state, const char *group, int n,
+                            const struct train_field field[])
 {
     for (int i = 0; i < n; i++) {
         const struct train_field *f = &field[i];
         const struct dnn_shape shape = {f->n > 0, {f->n}};
         char *name = dnn_format("%s/%s", group, f->name);
 
-        dnn_trainer_state_add(state, name, f->type, shape, f->data);
+        dnn_train_state_add(state, name, f->type, shape, f->data);
         dnn_free(name);
     }
 }
 
-void dnn_trainer_state_model(struct train_state *state, const struct dnn_model *m,
-                             float *ema)
+void dnn_train_state_model(struct train_state *state, const struct dnn_model *m,
+                           float *ema)
 {
     for (int v = 0; v < m->prog->nvalues; v++) {
         const struct dnn_value *x = &m->prog->value[v];
@@ -41,18 +41,18 @@ void dnn_trainer_state_model(struct train_state *state, const struct dnn_model *
             continue;
         char *name = dnn_load_name(x);
         char *block = dnn_exec_block(m->exec, s->block);
-        dnn_trainer_state_add(state, name, x->is.dtype, x->is.shape, block + s->offset);
+        dnn_train_state_add(state, name, x->is.dtype, x->is.shape, block + s->offset);
         dnn_free(name);
         if (ema == NULL || x->role != DNN_WEIGHT || x->grad == DNN_NONE) continue;
         name = dnn_format("%s/%s" DNN_LOAD_EMA, x->layer == NULL ? "" : x->layer,
                           x->is.name);
-        dnn_trainer_state_add(state, name, x->is.dtype, x->is.shape,
-                              (char *)ema + s->offset);
+        dnn_train_state_add(state, name, x->is.dtype, x->is.shape,
+                            (char *)ema + s->offset);
         dnn_free(name);
     }
 }
 
-void dnn_trainer_state_free(struct train_state *state)
+void dnn_train_state_free(struct train_state *state)
 {
     for (int i = 0; i < state->n; i++)
         dnn_free((void *)(uintptr_t)state->array[i].name);

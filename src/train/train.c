@@ -7,26 +7,26 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/stop.h"
-#include "infer/infer.h"
+#include "stage/stage.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 /* L-BFGS has no learning rate. */
-static double rate_now(const struct dnn_trainer *t)
+static double rate_now(const struct train_loop *t)
 {
-    return t->hessian != NULL ? NAN : dnn_trainer_rate(&t->monitor);
+    return t->hessian != NULL ? NAN : dnn_train_rate(&t->monitor);
 }
 
 /* Compute the update of a batch; NULL: this rank has failed. */
-static int update(struct dnn_trainer *t, const struct dnn_replica_batch *batch,
+static int update(struct train_loop *t, const struct dnn_replica_batch *batch,
                   struct dnn_replica_step *s, enum train_action *action,
                   struct dnn_err *err)
 {
-    enum train_action due = t->run.root ? dnn_trainer_action(&t->ckpt) : TRAIN_CONTINUE;
+    enum train_action due =
+        t->run.root ? dnn_train_action(&t->run, &t->ckpt) : TRAIN_CONTINUE;
     double extra[2] = {dnn_stop_requested() != 0 || due == TRAIN_STOP,
                        due == TRAIN_SAVE};
 
@@ -39,7 +39,7 @@ static int update(struct dnn_trainer *t, const struct dnn_replica_batch *batch,
 }
 
 /* One update.  *action: the next action, the same on all ranks. */
-static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err *err)
+static int step(struct train_loop *t, enum train_action *action, struct dnn_err *err)
 {
     const struct dnn_config *config = t->run.config;
     const struct dnn_batch *batch;
@@ -58,8 +58,8 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
     if (rc == 0) dnn_stage_batch(&t->run.stage->train, batch, &mine);
     double waited = dnn_clock_now() - began;
     DNN_TRY(update(t, rc == 0 ? &mine : NULL, &s, action, err));
-    dnn_trainer_progress_add(&t->at, (double)batch->total, &s);
-    dnn_trainer_ema_step(&t->ema, t->at.step);
+    dnn_train_progress_add(&t->at, (double)batch->total, &s);
+    dnn_train_ema_step(&t->ema, t->at.step);
     const struct train_timing timing = {.data = waited,
                                         .compute = s.compute,
                                         .comm = s.comm,
@@ -69,38 +69,38 @@ static int step(struct dnn_trainer *t, enum train_action *action, struct dnn_err
                                         .samples = (double)batch->total,
                                         .steps = 1};
     t->ckpt.step_time = fmax(t->ckpt.step_time, timing.all);
-    dnn_trainer_log_step(&t->log, &s, &timing, &t->pending);
+    dnn_train_log_step(&t->log, &s, &timing, &t->pending);
     return 0;
 }
 
 /* The end of an epoch: evaluate, log, update schedule and early stopping.
  * stop: the reason to end the run early, or "". */
-static int finish_epoch(struct dnn_trainer *t, char stop[256], struct dnn_err *err)
+static int finish_epoch(struct train_loop *t, char stop[256], struct dnn_err *err)
 {
     struct train_value value[TRAIN_VALUES];
     struct dnn_comm *comm = t->run.comm;
     double rate = rate_now(t), loss;
     int n = 0;
 
-    DNN_TRY(dnn_trainer_evaluate(t, value, &n, err));
+    DNN_TRY(dnn_train_evaluate(t, value, &n, err));
     if (t->pending.code < 0) *err = t->pending;
     DNN_TRY(dnn_comm_agree(comm, t->pending.code, err));
     t->at.epoch++;
     t->at.batch = 0;
-    int rc = dnn_trainer_log_epoch(&t->log, value, n, rate, err);
+    int rc = dnn_train_log_epoch(&t->log, value, n, rate, err);
     DNN_TRY(dnn_comm_agree(comm, rc, err));
     loss = t->at.loss / t->at.samples;
-    dnn_trainer_progress_clear(&t->at);
-    return dnn_trainer_monitor_epoch(&t->monitor, loss, n, value, stop, err);
+    dnn_train_progress_clear(&t->at);
+    return dnn_train_monitor_epoch(&t->monitor, loss, n, value, stop, err);
 }
 
-static int save(struct dnn_trainer *t, bool best, struct dnn_err *err)
+static int save(struct train_loop *t, bool best, struct dnn_err *err)
 {
     dnn_hessian_use_best(t->hessian);
-    return dnn_trainer_save(&t->ckpt, best, err);
+    return dnn_train_save(&t->ckpt, best, err);
 }
 
-static int stopped(struct dnn_trainer *t, struct dnn_err *err)
+static int stopped(struct train_loop *t, struct dnn_err *err)
 {
     int64_t asked = dnn_stop_requested();
 
@@ -119,7 +119,7 @@ static int stopped(struct dnn_trainer *t, struct dnn_err *err)
     return DNN_ESTOP;
 }
 
-static int epochs(struct dnn_trainer *t, struct dnn_err *err)
+int dnn_train_epochs(struct train_loop *t, struct dnn_err *err)
 {
     int64_t batches = dnn_feed_batches(t->run.stage->train.feed);
     int64_t order =
@@ -133,7 +133,7 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
     DNN_TRY(dnn_feed_start(t->run.stage->train.feed, order + t->at.batch / batches,
                            t->at.batch % batches, err));
     while (t->at.epoch < t->run.config->num_epochs && why[0] == '\0' &&
-           !dnn_trainer_ended(&t->monitor)) {
+           !dnn_train_ended(&t->monitor)) {
         enum train_action action = TRAIN_CONTINUE;
 
         while (t->at.batch < batches) {
@@ -151,57 +151,9 @@ static int epochs(struct dnn_trainer *t, struct dnn_err *err)
         if (outcome.why != NULL && why[0] == '\0')
             snprintf(why, sizeof why, "%s", outcome.why);
         if (action == TRAIN_SAVE || why[0] != '\0' ||
-            (outcome.epoch && (t->monitor.is_best || dnn_trainer_epoch_due(&t->ckpt))))
+            (outcome.epoch && (t->monitor.is_best || dnn_train_epoch_due(&t->ckpt))))
             DNN_TRY(save(t, outcome.epoch && t->monitor.is_best, err));
     }
     if (why[0] != '\0' && t->run.root) dnn_log(DNN_INFO, "train", "%s", why);
     return 0;
-}
-
-static int run(struct dnn_trainer *t, struct dnn_err *err)
-{
-    const struct dnn_infer_opts how = {.progress = t->run.opts->progress};
-
-    DNN_TRY(dnn_comm_agree(t->run.comm, dnn_trainer_open(t, err), err));
-    t->at.began = t->ckpt.last = dnn_clock_now();
-    DNN_TRY(epochs(t, err));
-    DNN_TRY(dnn_ckpt_wait(t->ckpt.ckpts, err));
-    DNN_TRY(dnn_trainer_restore_best(&t->ckpt, err));
-    dnn_trainer_ema_use(&t->ema, true);
-    DNN_TRY(dnn_trainer_write_model(&t->run, &t->log.record, t->ema.in_use, err));
-    DNN_TRY(dnn_infer_outputs(t->run.stage, t->at.epoch, &how, err));
-    return dnn_comm_agree(t->run.comm, dnn_trainer_log_end(&t->log, err), err);
-}
-
-int dnn_train_run(const struct dnn_config *config, struct dnn_session *session,
-                  const struct dnn_train_opts *opts, struct dnn_err *err)
-{
-    const struct dnn_infer_opts how = {.progress = opts->progress,
-                                       .json = opts->json,
-                                       .kernels = opts->kernels,
-                                       .backend = opts->backend,
-                                       .command = opts->command};
-    struct dnn_trainer t = {
-        .run = {.config = config,
-                .opts = opts,
-                .session = session,
-                .comm = session->comm,
-                .root = dnn_comm_rank(session->comm) == 0}
-    };
-
-    if (dnn_config_mode(config) != DNN_CONFIG_TRAIN)
-        return dnn_infer_run(config, session, &how, err);
-    char *ckpts = dnn_trainer_ckpt_dir(&t.run);
-
-    int rc = run(&t, err);
-    dnn_trainer_log_finish(&t.log, ckpts, rc, err);
-    dnn_free(ckpts);
-    /* The error occurred within a step and on this rank only: the other ranks wait for
-     * this one in the step, so no other collective call is possible. */
-    if (rc < 0 && !err->everywhere && dnn_comm_size(session->comm) > 1) {
-        dnn_log_all(DNN_ERROR, "train", "%s", err->text);
-        dnn_comm_abort(session->comm, rc);
-    }
-    dnn_trainer_close(&t, rc < 0 && rc != DNN_ESTOP);
-    return rc;
 }

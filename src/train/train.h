@@ -7,7 +7,8 @@
 #define DNN_TRAIN_TRAIN_H
 
 #include "config/run_config.h"
-#include "session/session.h"
+
+struct dnn_session;
 
 struct dnn_train_opts {
     bool progress;       /* print progress on stderr                                 */

@@ -1,20 +1,20 @@
 /* train_impl.h - a training run as a whole, for the files that put its parts together.
  *
- * train.c     the training loop;
+ * run.c       the run as a whole;
  * open.c      set-up: network, metrics, files;
+ * train.c     the training loop;
  * eval.c      evaluation: loss and metrics.
  *
  * The parts, each of which has its own struct:
  *
  * progress.c  how far the run is (run_impl.h);
  * state.c     the arrays in a checkpoint (state_impl.h);
- * ckpt.c      when checkpoints are saved, resuming; compat.c: whether one is compatible
- *             with the configuration (ckpt_impl.h);
- * monitor.c   early stopping, the best epoch (monitor_impl.h);
- * ema.c       exponential moving average of the weights (ema_impl.h);
- * hessian.c   the second-order optimizer, L-BFGS (hessian_impl.h);
- * log.c       logs, results and reports, with the files of log_impl.h;
- * model.c     the trained network as files.
+ * ckpt.c      checkpoints, resuming; when.c: when they are saved; compat.c: whether one
+ * is compatible with the configuration (ckpt_impl.h); monitor.c   early stopping, the
+ * best epoch (monitor_impl.h); ema.c       exponential moving average of the weights
+ * (ema_impl.h); hessian.c   the second-order optimizer, L-BFGS (hessian_impl.h); log.c
+ * logs, results and reports, with the files of log_impl.h; model.c     the trained
+ * network as files.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -27,7 +27,7 @@
 #include "train/hessian_impl.h"
 #include "train/log_impl.h"
 
-struct dnn_trainer {
+struct train_loop {
     struct train_run run;
     struct train_progress at;
     struct train_monitor monitor;
@@ -40,18 +40,22 @@ struct dnn_trainer {
 };
 
 /* open.c.  Collective. */
-int dnn_trainer_open(struct dnn_trainer *t, struct dnn_err *err);
-void dnn_trainer_close(struct dnn_trainer *t, bool failed);
+int dnn_train_open(struct train_loop *t, struct dnn_err *err);
+void dnn_train_close(struct train_loop *t, bool failed);
+
+/* train.c.  Collective.  Train until the end; DNN_ESTOP: stopped, a checkpoint was
+ * saved. */
+int dnn_train_epochs(struct train_loop *t, struct dnn_err *err);
 
 /* eval.c.  Collective.  Loss and metrics of the evaluation samples: *n values named
  * "val_...".  DNN_ESTOP: a stop was requested. */
-int dnn_trainer_evaluate(struct dnn_trainer *t, struct train_value *value, int *n,
-                         struct dnn_err *err);
+int dnn_train_evaluate(struct train_loop *t, struct train_value *value, int *n,
+                       struct dnn_err *err);
 
 /* model.c.  Collective.  Write the network and its weights to the run directory; ema:
  * the weights are their moving average. */
-int dnn_trainer_write_model(const struct train_run *run,
-                            const struct train_record *record, bool ema,
-                            struct dnn_err *err);
+int dnn_train_write_model(const struct train_run *run,
+                          const struct train_record *record, bool ema,
+                          struct dnn_err *err);
 
 #endif

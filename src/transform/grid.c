@@ -86,6 +86,20 @@ void dnn_transform_copy(void *out, ptrdiff_t out_step, const void *in,
     }
 }
 
+enum dnn_dtype dnn_transform_work(enum dnn_dtype type)
+{
+    switch (type) {
+    case DNN_F64:
+    case DNN_I32:
+    case DNN_U32:
+    case DNN_I64:
+    case DNN_U64:
+        return DNN_F64;
+    default:
+        return DNN_F32;
+    }
+}
+
 bool dnn_transform_is_integer(enum dnn_dtype type)
 {
     return type != DNN_F32 && type != DNN_F64 && type != DNN_F16 && type != DNN_BF16;

@@ -199,9 +199,9 @@ static int row_at(struct ctx *ctx, int64_t z, int64_t y, int64_t other,
     ctx->row_is[k] = y;
     *out = ctx->rows[k];
     if (ctx->axis[2].same)
-        return dnn_transform_load(from, ctx->in->type, ctx->rows[k], ctx->work, n, err);
+        return dnn_convert(from, ctx->in->type, ctx->rows[k], ctx->work, n, false, err);
     if (!direct)
-        DNN_TRY(dnn_transform_load(from, ctx->in->type, ctx->raw, ctx->work, n, err));
+        DNN_TRY(dnn_convert(from, ctx->in->type, ctx->raw, ctx->work, n, false, err));
     resize_row(ctx, ctx->rows[k], direct ? from : ctx->raw);
     return 0;
 }
@@ -248,8 +248,8 @@ static int plane_out(struct ctx *ctx, const char *a, const char *b, double part,
     }
     for (int64_t j = 0; j < ctx->to.n[1]; j++) {
         if (part != 0) blend(ctx, ctx->rows[0], a, b, part, ctx->row);
-        DNN_TRY(dnn_transform_store(part != 0 ? ctx->rows[0] : a, ctx->work, to,
-                                    ctx->in->type, ctx->row, err));
+        DNN_TRY(dnn_convert(part != 0 ? ctx->rows[0] : a, ctx->work, to, ctx->in->type,
+                            ctx->row, false, err));
         a += row;
         b += row;
         to += (size_t)ctx->row * ctx->to.element;

@@ -178,9 +178,8 @@ static int add_reals(struct dnn_stats *s, const struct dnn_array *array,
             int64_t left = count - at < step ? count - at : step;
             int64_t n = left - in < POINTS ? left - in : POINTS;
 
-            DNN_TRY(
-                dnn_transform_load((const char *)array->data + (size_t)(at + in) * size,
-                                   array->type, x, DNN_F64, n, err));
+            DNN_TRY(dnn_convert((const char *)array->data + (size_t)(at + in) * size,
+                                array->type, x, DNN_F64, n, false, err));
             if (channels == 1) {
                 add_values(s, 0, x, n);
                 continue;

@@ -37,12 +37,6 @@ int dnn_transform_value(double value, enum dnn_dtype type, const char *what, voi
 /* The type for linear interpolation of values of a type: f32, or f64 if f32 is not
  * precise enough. */
 enum dnn_dtype dnn_transform_work(enum dnn_dtype type);
-/* Convert n values of a type to the work type, and back.  Stored values must be within
- * the range of the type, and are rounded to nearest. */
-int dnn_transform_load(const void *from, enum dnn_dtype type, void *to,
-                       enum dnn_dtype work, int64_t n, struct dnn_err *err);
-int dnn_transform_store(const void *from, enum dnn_dtype work, void *to,
-                        enum dnn_dtype type, int64_t n, struct dnn_err *err);
 /* Whether a type is an integer type or bool. */
 bool dnn_transform_is_integer(enum dnn_dtype type);
 /* Convert elements at to at + n - 1 (n at most DNN_TRANSFORM_BLOCK) of an array to

@@ -220,8 +220,8 @@ static int rows(const struct ctx *ctx, enum dnn_dtype work, void *row,
             else
                 row_double(ctx, &line, buffer);
             if (row != NULL)
-                DNN_TRY(dnn_transform_store(row, work, to, out->type,
-                                            grid->n[2] * grid->channels, err));
+                DNN_TRY(dnn_convert(row, work, to, out->type,
+                                    grid->n[2] * grid->channels, false, err));
         }
     return 0;
 }
@@ -279,7 +279,7 @@ int dnn_warp(const struct dnn_array *in, const struct dnn_warp *warp,
         if (rc == 0) rc = dnn_array_make(&copy, work, &all, err);
         if (rc == 0) rc = dnn_array_make(&row, work, &one, err);
         if (rc == 0)
-            rc = dnn_transform_load(in->data, in->type, copy.data, work, n, err);
+            rc = dnn_convert(in->data, in->type, copy.data, work, n, false, err);
         ctx.from = copy.data;
     }
     if (rc == 0) rc = rows(&ctx, work, row.data, out, err);

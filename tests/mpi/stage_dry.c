@@ -50,6 +50,21 @@ static bool same_models(const struct dnn_stage *a, const struct dnn_stage *b)
     }
 }
 
+/* Whether models of so many bytes are just within the limit. */
+static bool just_fits(struct dnn_config *config, struct dnn_session *session,
+                      size_t bytes)
+{
+    struct dnn_stage *enough = NULL, *less = NULL;
+
+    config->memory_limit = (int64_t)bytes;
+    int good = open_stage(config, session, true, &enough);
+    config->memory_limit--;
+    int bad = open_stage(config, session, true, &less);
+    dnn_stage_close(enough);
+    dnn_stage_close(less);
+    return good == 0 && bad == DNN_ENOMEM;
+}
+
 static void compare(struct dnn_session *session, const char *path, const char *set)
 {
     struct dnn_session pretended;
@@ -73,6 +88,8 @@ static void compare(struct dnn_session *session, const char *path, const char *s
         all_ok(comm, all == dnn_stage_bytes(dry, &dry_batches), "%s: the same bytes",
                set);
         all_ok(comm, batches == dry_batches, "%s: of them for batches", set);
+        all_ok(comm, just_fits(&config, &pretended, all - batches),
+               "%s: memory_limit is for all models together", set);
     }
     dnn_stage_close(dry);
     dnn_stage_close(real);

@@ -153,6 +153,25 @@ static void bad_ones(void)
     ok(dnn_conversion_same(&conv), "scale 1 and offset 0 are ignored");
 }
 
+/* f32 to a small integer: rounded to even, clipped, NaN is 0; the same for each element
+ * as if it was converted from f64. */
+static void rounds(enum dnn_dtype type)
+{
+    static const float at[] = {0.5f,     1.5f,     2.5f,   -0.5f,    -1.5f,
+                               254.5f,   255.5f,   256,    -1,       -128.75f,
+                               32767.5f, 40000,    -40000, 65535.5f, 1e30f,
+                               -1e30f,   INFINITY, NAN,    127.5f,   0x1p23f};
+    enum { N = sizeof at / sizeof *at };
+    double wide[N];
+    char fast[N * 2] = {0}, slow[N * 2] = {0};
+
+    for (int i = 0; i < N; i++)
+        wide[i] = at[i];
+    bool good = dnn_convert(at, DNN_F32, fast, type, N, false, &err) == 0 &&
+                dnn_convert(wide, DNN_F64, slow, type, N, false, &err) == 0;
+    ok(good && memcmp(fast, slow, sizeof fast) == 0, "f32 to %s", dnn_dtype_name(type));
+}
+
 int main(void)
 {
     for (int t = 0; t < DNN_NDTYPES; t++) {
@@ -160,5 +179,9 @@ int main(void)
         to_i32((enum dnn_dtype)t);
     }
     bad_ones();
+    rounds(DNN_I8);
+    rounds(DNN_U8);
+    rounds(DNN_I16);
+    rounds(DNN_U16);
     return done();
 }

@@ -61,7 +61,7 @@ static bool as_ordered(const struct dnn_feed_cfg *cfg, int64_t epoch, int64_t ba
         good = dnn_feed_next(feed, &b, &waited, &err) == 0 && waited >= 0 &&
                b->epoch == epoch && b->number == batch && b->first == batch * size &&
                b->n == (count - b->first < size ? count - b->first : size) &&
-               b->total == b->n && b->ncols == 4;
+               b->total == b->n;
         for (int64_t i = 0; good && i < b->n; i++)
             good = row_is(b, i, dnn_order_at(&order, epoch, b->first + i));
         if (++batch == dnn_feed_batches(feed)) {

@@ -12,7 +12,7 @@ static void is_list(int n, const char *const *name, const int *ranks, const char
 {
     struct dnn_buf out = {0};
 
-    dnn_trainer_list_hosts(n, name, ranks, &out);
+    dnn_train_list_hosts(n, name, ranks, &out);
     is_text(out.text, want, what);
     dnn_buf_free(&out);
 }
