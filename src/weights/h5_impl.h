@@ -22,10 +22,12 @@ int dnn_h5_fail(const char *path, struct dnn_err *err, const char *fmt, ...)
 hid_t dnn_h5_open(hid_t group, const char *name, H5O_type_t type);
 
 /* The strings of an attribute, in w->arena; *n is -1 if there is no such attribute.  A
- * long list may be split into name0, name1...  DNN_EDATA: also if names are too long.
- */
+ * long list may be split into name0, name1... */
 int dnn_h5_texts(struct dnn_weights *w, hid_t at, const char *name, int *n,
                  const char ***out, struct dnn_err *err);
+
+/* Count the bytes of a name or path that is kept; DNN_EDATA: too many. */
+int dnn_h5_count_name(struct dnn_weights *w, const char *name, struct dnn_err *err);
 
 /* A copy of text with control characters replaced by '?', in arena. */
 const char *dnn_h5_clean(struct dnn_arena *arena, const char *text);
