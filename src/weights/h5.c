@@ -9,6 +9,8 @@
 #if DNN_HAVE_HDF5
 #include "weights/h5_impl.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -105,11 +107,7 @@ int dnn_h5_count_name(struct dnn_weights *w, const char *name, struct dnn_err *e
 
 const char *dnn_h5_clean(struct dnn_arena *arena, const char *text)
 {
-    char *copy = dnn_arena_strdup(arena, text);
-
-    for (char *c = copy; *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    return copy;
+    return dnn_text_clean(dnn_arena_strdup(arena, text));
 }
 
 /* ---- attributes ---- */
