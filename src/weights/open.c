@@ -85,7 +85,9 @@ static int use_memory(hid_t fapl, struct dnn_weights *w, size_t *len,
     DNN_TRY(
         dnn_archive_read(w->path, DNN_WEIGHTS_MEMBER, SIZE_MAX / 2, &bytes, len, err));
     if (bytes == NULL)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no " DNN_WEIGHTS_MEMBER " in it",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: not a complete .keras or model file: " DNN_WEIGHTS_MEMBER
+                        " is missing",
                         w->path);
     w->memory = bytes;
     H5FD_file_image_callbacks_t calls = {image_malloc, image_memcpy, image_realloc,
