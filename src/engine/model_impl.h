@@ -11,4 +11,8 @@
 /* Dry run: the backend reserves addresses but no memory, and cannot run kernels. */
 void dnn_model_make_dry(struct dnn_backend *backend);
 
+/* Find the checkpoint for the name of an rmldnn checkpoint, which does not exist;
+ * *out (dnn_free()) is NULL for another name. */
+int dnn_load_rmldnn(const char *path, char **out, struct dnn_err *err);
+
 #endif
