@@ -27,12 +27,13 @@ int dnn_archive_make(const char *path, int n, const struct dnn_archive_member *m
                      const char *comment, char **out, size_t *len, struct dnn_err *err);
 
 /* Read a member, at most limit bytes, and check its CRC-32.  *out is NULL if there is
- * no member of this name; else it ends with a NUL that *len does not count.  The caller
- * owns *out: free(). */
+ * no member of this name; else it ends with a NUL that *len does not count.  Two
+ * members of one name are DNN_EDATA.  The caller owns *out: free(). */
 int dnn_archive_read(const char *path, const char *name, size_t limit, char **out,
                      size_t *len, struct dnn_err *err);
 
-/* Check the CRC-32 of all members; the error names the first that is damaged. */
+/* Check the CRC-32 of all members, which are not compressed; the error names the first
+ * that is damaged. */
 int dnn_archive_check(const char *path, struct dnn_err *err);
 
 #endif

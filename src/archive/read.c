@@ -7,25 +7,55 @@
 
 #include "archive/archive.h"
 
+#include "base/text.h"
+
 #if DNN_HAVE_ZIP
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <zip.h>
 
 enum {
+    NAME = 80, /* bytes of a member's name in a message */
     BLOCK = 1 << 20,
     UNCHECKED = 64 << 20, /* bytes of a member whose ratio is not checked      */
     MAX_RATIO = 100       /* maximum compression ratio of larger ones: weights
                          hardly compress                                       */
 };
 
+static const char *show_name(char out[NAME], const char *name)
+{
+    snprintf(out, NAME, "%s", name == NULL ? "a member" : name);
+    return dnn_text_clean(out);
+}
+
+/* Programs may differ in which of two members with the same name they read. */
+static int check_names(const char *path, zip_t *zip, struct dnn_err *err)
+{
+    char shown[NAME];
+
+    for (int64_t i = 0, n = zip_get_num_entries(zip, 0); i < n; i++) {
+        const char *name = zip_get_name(zip, (zip_uint64_t)i, 0);
+        int64_t first = name == NULL ? -1 : zip_name_locate(zip, name, 0);
+
+        if (first >= 0 && first != i)
+            return dnn_fail(err, DNN_EDATA, "%s: has two members %s", path,
+                            show_name(shown, name));
+    }
+    return 0;
+}
+
 static int open_archive(const char *path, zip_t **out, struct dnn_err *err)
 {
     int code = 0;
 
     *out = zip_open(path, ZIP_RDONLY, &code);
-    if (*out != NULL) return 0;
+    if (*out != NULL) {
+        int rc = check_names(path, *out, err);
+        if (rc < 0) zip_discard(*out);
+        return rc;
+    }
     zip_error_t why;
     zip_error_init_with_code(&why, code);
     int rc = dnn_fail(err, DNN_EDATA, "%s: cannot be read as a zip archive: %s", path,
@@ -127,40 +157,46 @@ int dnn_archive_read(const char *path, const char *name, size_t limit, char **ou
     return rc;
 }
 
-/* Read a member without keeping it. */
+/* Read a member without keeping it; *left: bytes that this and later ones may have. */
 static int check_member(const char *path, zip_t *zip, zip_uint64_t at, char *block,
-                        struct dnn_err *err)
+                        uint64_t *left, struct dnn_err *err)
 {
-    const char *name = zip_get_name(zip, at, 0);
+    char shown[NAME];
     zip_file_t *member = zip_fopen_index(zip, at, 0);
-    char shown[80];
-    int64_t n = 1;
+    int rc = 0;
+    int64_t n;
 
-    snprintf(shown, sizeof shown, "%s", name == NULL ? "a member" : name);
-    for (char *c = shown; *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    show_name(shown, zip_get_name(zip, at, 0));
     if (member == NULL)
         return dnn_fail(err, DNN_EDATA, "%s: %s in it: %s", path, shown,
                         zip_strerror(zip));
-    while (n > 0)
-        n = zip_fread(member, block, BLOCK);
-    int rc = n < 0 ? failed(path, shown, member, err) : 0;
+    while (rc == 0 && (n = zip_fread(member, block, BLOCK)) != 0) {
+        if (n < 0)
+            rc = failed(path, shown, member, err);
+        else if ((uint64_t)n > *left)
+            rc = dnn_fail(err, DNN_EDATA, "%s: its members have more bytes than itself",
+                          path);
+        else
+            *left -= (uint64_t)n;
+    }
     zip_fclose(member);
     return rc;
 }
 
 int dnn_archive_check(const char *path, struct dnn_err *err)
 {
+    struct stat st;
     zip_t *zip;
     int rc = 0;
 
     DNN_TRY(open_archive(path, &zip, err));
     char *block = malloc(BLOCK);
     int64_t n = zip_get_num_entries(zip, 0);
+    uint64_t left = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
     if (block == NULL)
         rc = dnn_fail(err, DNN_ENOMEM, "%s: no memory for %d bytes", path, BLOCK);
     for (int64_t i = 0; i < n && rc == 0; i++)
-        rc = check_member(path, zip, (zip_uint64_t)i, block, err);
+        rc = check_member(path, zip, (zip_uint64_t)i, block, &left, err);
     free(block);
     zip_discard(zip);
     return rc;

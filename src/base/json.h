@@ -89,7 +89,8 @@ int dnn_json_string(const struct dnn_jobj *at, const char **out, struct dnn_err 
  * absent.  Owned by the caller: dnn_free(). */
 char *dnn_json_compact(const struct dnn_jobj *at);
 
-/* Append a JSON string: in quotes, with escapes. */
+/* Append a JSON string: in quotes, with escapes.  Bytes that are not UTF-8 become
+ * U+FFFD. */
 void dnn_json_quoted(struct dnn_buf *out, const char *text);
 
 /* ---- changing ---- */

@@ -52,13 +52,14 @@ char *dnn_json_compact(const struct dnn_jobj *at)
 void dnn_json_quoted(struct dnn_buf *out, const char *text)
 {
     dnn_buf_bytes(out, "\"", 1);
-    for (; *text != '\0'; text++) {
+    for (size_t n; *text != '\0'; text += n > 0 ? n : 1) {
+        n = dnn_text_utf8(text, NULL);
         if (*text == '"' || *text == '\\')
             dnn_buf_add(out, "\\%c", *text);
-        else if ((unsigned char)*text < ' ')
+        else if (n == 1 && *text < ' ')
             dnn_buf_add(out, "\\u%04x", (unsigned)*text);
         else
-            dnn_buf_bytes(out, text, 1);
+            dnn_buf_bytes(out, n > 0 ? text : DNN_TEXT_REPLACED, n > 0 ? n : 3);
     }
     dnn_buf_bytes(out, "\"", 1);
 }

@@ -9,6 +9,8 @@
  */
 #include "base/json_impl.h"
 
+#include "base/text.h"
+
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,38 +59,6 @@ static const char *char_text(char out[16], int c)
 }
 
 /* ---- strings ---- */
-
-/* Length of the UTF-8 character at pos; 0 if it is invalid (also overlong forms,
- * surrogates, beyond U+10FFFF). */
-static size_t utf8(const struct scan *s, size_t pos)
-{
-    static const struct {
-        int lead[2], next[2];
-        size_t len;
-    } forms[] = {
-        {{0x00, 0x7f}, {0, 0},       1},
-        {{0xc2, 0xdf}, {0x80, 0xbf}, 2},
-        {{0xe0, 0xe0}, {0xa0, 0xbf}, 3},
-        {{0xe1, 0xec}, {0x80, 0xbf}, 3},
-        {{0xed, 0xed}, {0x80, 0x9f}, 3},
-        {{0xee, 0xef}, {0x80, 0xbf}, 3},
-        {{0xf0, 0xf0}, {0x90, 0xbf}, 4},
-        {{0xf1, 0xf3}, {0x80, 0xbf}, 4},
-        {{0xf4, 0xf4}, {0x80, 0x8f}, 4},
-    };
-    int c = peek(s, pos);
-
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (c < forms[i].lead[0] || c > forms[i].lead[1]) continue;
-        if (forms[i].len == 1) return 1;
-        int next = peek(s, pos + 1);
-        if (next < forms[i].next[0] || next > forms[i].next[1]) return 0;
-        for (size_t k = 2; k < forms[i].len; k++)
-            if ((peek(s, pos + k) & 0xc0) != 0x80) return 0;
-        return forms[i].len;
-    }
-    return 0;
-}
 
 /* The four digits of a \u escape at pos, or -1. */
 static long hex4(const struct scan *s, size_t pos)
@@ -157,7 +127,7 @@ static bool string(struct scan *s)
                 (unsigned)c, (unsigned)c);
         if (c == '\\') {
             if (escape(s)) return true;
-        } else if ((n = utf8(s, s->pos)) == 0)
+        } else if ((n = dnn_text_utf8(s->text + s->pos, NULL)) == 0)
             return fault(s, s->pos, "not valid UTF-8: the byte 0x%02x", (unsigned)c);
         else
             s->pos += n;

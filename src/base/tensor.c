@@ -8,6 +8,8 @@
 #include "base/choice.h"
 
 #include <assert.h>
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static const struct dnn_choice names[] = {
@@ -89,6 +91,30 @@ static uint32_t to_bits(float value)
 
     memcpy(&bits, &value, sizeof bits);
     return bits;
+}
+
+/* In blocks, without a branch for each element. */
+int64_t dnn_tensor_find_nan(enum dnn_dtype dtype, const void *data, int64_t n)
+{
+    enum { BLOCK = 4096 };
+    const float *f32 = data;
+    const double *f64 = data;
+
+    if (dtype != DNN_F32 && dtype != DNN_F64) return -1;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t end = n - at < BLOCK ? n : at + BLOCK;
+        int bad = 0;
+
+        if (dtype == DNN_F32)
+            for (int64_t k = at; k < end; k++)
+                bad |= !(fabsf(f32[k]) <= FLT_MAX);
+        else
+            for (int64_t k = at; k < end; k++)
+                bad |= !(fabs(f64[k]) <= DBL_MAX);
+        for (int64_t k = at; k < end && bad; k++)
+            if (!isfinite(dtype == DNN_F32 ? f32[k] : f64[k])) return k;
+    }
+    return -1;
 }
 
 /* x >> n, rounded to nearest, ties to even.  A carry into the exponent gives the next

@@ -47,6 +47,10 @@ struct dnn_tensor {
 /* Bytes of the complete array.  Fails on an unknown extent and on overflow. */
 int dnn_tensor_bytes(const struct dnn_tensor *tensor, size_t *out, struct dnn_err *err);
 
+/* Index of the first NaN or infinity of n elements, f32 or f64; -1: none, or another
+ * type. */
+int64_t dnn_tensor_find_nan(enum dnn_dtype dtype, const void *data, int64_t n);
+
 /* Exact widening, and rounding to nearest (ties to even), as in IEEE 754 and on all
  * CPUs and GPUs: too large values become infinite, tiny values become subnormal, a NaN
  * remains one (quiet, with the upper bits of its payload). */

@@ -57,6 +57,43 @@ void dnn_buf_free(struct dnn_buf *buf)
     *buf = (struct dnn_buf){0};
 }
 
+size_t dnn_text_utf8(const char *text, uint32_t *code)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t n = at[0] < 0x80 ? 1 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+    uint32_t c = n == 1 ? at[0] : at[0] & (0x7fu >> n);
+
+    if ((at[0] >= 0x80 && at[0] < 0xc2) || at[0] > 0xf4) return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((at[i] & 0xc0) != 0x80) return 0; /* also at the NUL at the end */
+        c = c << 6 | (at[i] & 0x3f);
+    }
+    if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff ||
+        (c >= 0xd800 && c < 0xe000))
+        return 0;
+    if (code != NULL) *code = c;
+    return n;
+}
+
+bool dnn_text_is_utf8(const char *text)
+{
+    for (size_t n; *text != '\0'; text += n)
+        if ((n = dnn_text_utf8(text, NULL)) == 0) return false;
+    return true;
+}
+
+char *dnn_text_clean(char *text)
+{
+    uint32_t code;
+
+    for (char *c = text; *c != '\0'; c++) {
+        if (dnn_text_utf8(c, &code) == 0) continue;
+        if (code < ' ' || code == 127) *c = '?';
+        if (code >= 128 && code < 160) c[0] = c[1] = '?';
+    }
+    return text;
+}
+
 /* Edit distance (insert, delete, replace, swap neighbours) of a and b, ignoring case;
  * MOST for longer words. */
 static int distance(const char *a, const char *b)

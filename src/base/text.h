@@ -1,4 +1,4 @@
-/* text.h - growing strings, similar words, endings, and numbers as text.
+/* text.h - growing strings, UTF-8, similar words, endings, and numbers as text.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -23,6 +23,19 @@ void dnn_buf_bytes(struct dnn_buf *buf, const void *bytes, size_t len);
 /* Add a field of a CSV file, in quotes if it needs them. */
 void dnn_buf_csv(struct dnn_buf *buf, const char *field);
 void dnn_buf_free(struct dnn_buf *buf);
+
+/* The bytes of the first character of a text, and its code point (code may be NULL); 0:
+ * not UTF-8.  Overlong forms and surrogates are not. */
+size_t dnn_text_utf8(const char *text, uint32_t *code);
+
+#define DNN_TEXT_REPLACED "\xef\xbf\xbd" /* U+FFFD, for a byte that is not UTF-8 */
+
+/* Whether the complete text is UTF-8. */
+bool dnn_text_is_utf8(const char *text);
+
+/* Replace control characters by '?', so that the text can be printed on a terminal.
+ * text is returned. */
+char *dnn_text_clean(char *text);
 
 /* The most similar word of a NULL-terminated list, ignoring case; NULL if none is
  * similar enough. */

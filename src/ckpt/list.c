@@ -189,8 +189,9 @@ static void rename_later(struct dnn_ckpts *c, int64_t step)
 
 void dnn_ckpt_keep(struct dnn_ckpts *c, int64_t step, bool best)
 {
-    rename_later(c, step);
+    /* Before a later one is renamed, which removes the link if that is the best. */
     if (best) c->best = step;
+    rename_later(c, step);
     if (!has_step(c->step, c->nsteps, step)) {
         c->step = dnn_grow(c->step, &c->cap, c->nsteps + 1, sizeof *c->step);
         c->step[c->nsteps++] = step;

@@ -151,6 +151,9 @@ int dnn_config_set(struct dnn_json *file, const char *set, struct dnn_err *err)
 
     if (equals == NULL)
         rc = dnn_fail(err, DNN_EUSAGE, "%s: must be KEY=VALUE", where);
+    else if (!dnn_text_is_utf8(set))
+        rc = dnn_fail(err, DNN_EUSAGE, "%s: must be UTF-8, as all of a configuration",
+                      where);
     else
         rc = apply(file, set, equals, where, &path, err);
     free_path(&path);

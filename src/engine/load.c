@@ -4,6 +4,7 @@
  * Copyright the dnn-toolkit authors
  */
 #include "engine/load.h"
+#include "engine/model_impl.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -74,7 +75,10 @@ static int find(const char *path, char **out, bool *ckpt, struct dnn_err *err)
     struct stat st;
 
     *ckpt = true;
-    if (stat(path, &st) < 0) return find_named(path, out, err);
+    if (stat(path, &st) < 0) {
+        DNN_TRY(dnn_load_rmldnn(path, out, err));
+        return *out != NULL ? 0 : find_named(path, out, err);
+    }
     *ckpt = S_ISDIR(st.st_mode);
     if (!*ckpt || is_bp(path)) {
         *out = dnn_strdup(path);

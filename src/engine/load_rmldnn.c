@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
-#include "engine/load.h"
+#include "engine/model_impl.h"
 
 #include "base/json.h"
 #include "base/mem.h"
@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The epoch in the name of an rmldnn checkpoint; -1: another name. */
 static int64_t epoch_in(const char *path)
@@ -33,14 +32,14 @@ static int64_t epoch_in(const char *path)
 }
 
 /* The number of completed epochs of a checkpoint; -1: saved within an epoch, or
- * damaged. */
-static int64_t epoch_of(const char *path)
+ * not readable, then err says why. */
+static int64_t epoch_of(const char *path, struct dnn_err *err)
 {
     struct dnn_ckpt_file *file = NULL;
     struct dnn_json *json = NULL;
     int64_t epoch = -1, batch = 0;
 
-    if (dnn_ckpt_file_open(path, &file, NULL) < 0) return -1;
+    if (dnn_ckpt_file_open(path, &file, err) < 0) return -1;
     const char *state = dnn_ckpt_file_state(file);
     if (dnn_json_text(path, state, strlen(state), &json, NULL) == 0) {
         struct dnn_jobj top = dnn_json_top(json), at = dnn_json_sub(&top, "epoch");
@@ -63,9 +62,10 @@ static bool is_ckpt(const char *name)
            strcmp(name + len - 3, ".bp") == 0;
 }
 
-/* Find the newest checkpoint of the epoch; epochs: list of all epochs found. */
+/* Find the newest checkpoint of the epoch; epochs: list of all epochs found; err: the
+ * first checkpoint that cannot be read. */
 static void find_epoch(const char *dir, int64_t epoch, char **out,
-                       struct dnn_buf *epochs)
+                       struct dnn_buf *epochs, struct dnn_err *err)
 {
     DIR *list = opendir(dir);
     struct dirent *entry;
@@ -73,7 +73,7 @@ static void find_epoch(const char *dir, int64_t epoch, char **out,
     while (list != NULL && (entry = readdir(list)) != NULL) {
         if (!is_ckpt(entry->d_name)) continue;
         char *path = dnn_format("%s/%s", dir, entry->d_name);
-        int64_t found = epoch_of(path);
+        int64_t found = epoch_of(path, err->text[0] == '\0' ? err : NULL);
 
         if (found >= 0)
             dnn_buf_add(epochs, "%s%" PRId64, epochs->len == 0 ? "" : ", ", found);
@@ -87,28 +87,26 @@ static void find_epoch(const char *dir, int64_t epoch, char **out,
     if (list != NULL) closedir(list);
 }
 
-int dnn_load_find(const char *path, char **out, struct dnn_err *err)
+int dnn_load_rmldnn(const char *path, char **out, struct dnn_err *err)
 {
     int64_t epoch = epoch_in(path);
     const char *slash = strrchr(path, '/');
     struct dnn_buf epochs = {0};
-    int rc = 0;
+    struct dnn_err unread = {0};
 
     *out = NULL;
-    if (epoch < 0 || access(path, F_OK) == 0) {
-        *out = dnn_strdup(path);
-        return 0;
-    }
+    if (epoch < 0) return 0;
     char *dir =
         slash == NULL ? dnn_strdup(".") : dnn_strndup(path, (size_t)(slash - path));
-    find_epoch(dir, epoch, out, &epochs);
+    find_epoch(dir, epoch, out, &epochs, &unread);
     if (*out == NULL)
-        rc = dnn_fail(err, DNN_EIO,
-                      "%s: does not exist, and %s has no checkpoint of epoch %" PRId64
-                      "%s%s",
-                      path, dir, epoch, epochs.len == 0 ? "" : "; epochs found: ",
-                      epochs.len == 0 ? "" : epochs.text);
+        dnn_fail(err, DNN_EIO,
+                 "%s: does not exist, and %s has no checkpoint of epoch %" PRId64
+                 "%s%s%s%s",
+                 path, dir, epoch, epochs.len == 0 ? "" : "; epochs found: ",
+                 epochs.len == 0 ? "" : epochs.text, unread.text[0] == '\0' ? "" : "; ",
+                 unread.text);
     dnn_buf_free(&epochs);
     dnn_free(dir);
-    return rc;
+    return *out != NULL ? 0 : DNN_EIO;
 }

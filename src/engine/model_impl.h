@@ -15,5 +15,8 @@ void dnn_model_make_dry(struct dnn_backend *backend);
  * without recomputation, then with as much as the limit requires.  Fails before
  * anything is allocated. */
 int dnn_model_fit(struct dnn_model *m, struct dnn_err *err);
+/* Find the checkpoint for the name of an rmldnn checkpoint, which does not exist;
+ * *out (dnn_free()) is NULL for another name. */
+int dnn_load_rmldnn(const char *path, char **out, struct dnn_err *err);
 
 #endif

@@ -9,6 +9,7 @@
 #include "import/hdf5_impl.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -202,11 +203,10 @@ static char *missing_filter(hid_t data)
         H5Z_filter_t id = H5Pget_filter2(plist, (unsigned)i, &flags, &nvalues, NULL,
                                          sizeof name, name, &config);
 
-        for (char *c = name; *c != '\0'; c++)
-            if ((unsigned char)*c < 32 || *c == 127) *c = '?';
         if (id < 0 || H5Zfilter_avail(id) <= 0)
-            error = dnn_format("needs the HDF5 filter %d (%s), which is not installed",
-                               (int)id, name[0] != '\0' ? name : "unnamed");
+            error =
+                dnn_format("needs the HDF5 filter %d (%s), which is not installed",
+                           (int)id, name[0] != '\0' ? dnn_text_clean(name) : "unnamed");
     }
     if (plist >= 0) H5Pclose(plist);
     return error;
@@ -254,9 +254,7 @@ static herr_t visit(hid_t group, const char *name, const link_info *link, void *
     }
     /* Skip soft and external links. */
     if (link->type != H5L_TYPE_HARD) return 0;
-    char *path = dnn_format("%s%s", w->prefix, name);
-    for (char *c = path; *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    char *path = dnn_text_clean(dnn_format("%s%s", w->prefix, name));
     hid_t found = H5Oopen(group, name, H5P_DEFAULT);
     H5I_type_t kind = found < 0 ? H5I_BADID : H5Iget_type(found);
     if (kind == H5I_DATASET) {

@@ -19,6 +19,7 @@ static bool sniff(const unsigned char *head, size_t n)
 
 #if DNN_HAVE_ZIP
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -248,9 +249,7 @@ static void add_member(struct dnn_store *store, const zip_stat_t *stat)
     struct dnn_err err = {0};
     int rc;
 
-    for (char *c = name; *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    struct dnn_store_array *array = dnn_store_add(store, name);
+    struct dnn_store_array *array = dnn_store_add(store, dnn_text_clean(name));
     array->own = m;
     dnn_file_cache_make(&m->entry, drop_member);
     m->archive = a;

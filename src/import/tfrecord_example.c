@@ -81,8 +81,7 @@ static int missing(const dnn_example *example, const struct dnn_feature *f,
         names[n++] = all->feature[i]->key;
     }
     if (n > SHOWN) dnn_buf_add(&list, " and %zu more", n - SHOWN);
-    for (char *c = list.text; c != NULL && *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
+    if (list.text != NULL) dnn_text_clean(list.text);
     if (name != NULL) {
         dnn_text_hint(hint, sizeof hint, name, names);
         dnn_fail(err, DNN_EDATA, "%s: there is no feature \"%s\"%s; available: %s",

@@ -59,17 +59,13 @@ static int load_newest(const struct dnn_config *config, struct dnn_session *sess
 int dnn_infer_load(const struct dnn_config *config, struct dnn_session *session,
                    struct dnn_model *model, struct dnn_err *err)
 {
-    char *path = NULL;
+    const char *load = config->ckpt->load;
     int rc = dnn_exec_init(model->exec, (uint64_t)config->seed, err);
 
-    if (rc == 0 && config->ckpt->load != NULL)
-        rc = dnn_load_find(dnn_config_path(config, config->ckpt->load), &path, err);
-    rc = dnn_comm_agree(session->comm, rc, err);
-    if (rc == 0 && path == NULL) rc = load_newest(config, session, model, err);
-    if (rc == 0 && path != NULL)
-        rc = dnn_load_weights(model, session->comm, path, true, err);
-    dnn_free(path);
-    return rc;
+    DNN_TRY(dnn_comm_agree(session->comm, rc, err));
+    if (load == NULL) return load_newest(config, session, model, err);
+    return dnn_load_weights(model, session->comm, dnn_config_path(config, load), true,
+                            err);
 }
 
 /* ---- the run ---- */

@@ -75,6 +75,20 @@ static char *absolute(const char *path, struct dnn_err *err)
     return real;
 }
 
+/* The same for a path that becomes a value of the configuration. */
+static char *config_path(const char *path, struct dnn_err *err)
+{
+    char *real = absolute(path, err);
+
+    if (real == NULL || dnn_text_is_utf8(real)) return real;
+    dnn_fail(err, DNN_EUSAGE,
+             "%s: cannot be used, because the path is not UTF-8; rename its files and "
+             "directories",
+             real);
+    free(real);
+    return NULL;
+}
+
 static bool is_dir(const char *path)
 {
     struct stat st;
@@ -104,7 +118,7 @@ static int list_inputs(const struct dnn_infer_model *m, char **out, struct dnn_e
     char *path = dnn_format("%s/inputs.txt", m->output);
     if (rc == 0) rc = dnn_file_make_dirs(m->output, err);
     if (rc == 0) rc = dnn_file_write(path, list.text, list.len, err);
-    if (rc == 0 && (*out = absolute(path, err)) == NULL) rc = err->code;
+    if (rc == 0 && (*out = config_path(path, err)) == NULL) rc = err->code;
     dnn_buf_free(&list);
     dnn_free(path);
     return rc;
@@ -301,9 +315,9 @@ static int add_samples(const struct dnn_infer_model *m,
 
     if (m->ninputs > 1)
         rc = list_inputs(m, &input, err);
-    else if ((input = absolute(m->input[0], err)) == NULL)
+    else if ((input = config_path(m->input[0], err)) == NULL)
         rc = err->code;
-    if (rc == 0 && m->target != NULL && (target = absolute(m->target, err)) == NULL)
+    if (rc == 0 && m->target != NULL && (target = config_path(m->target, err)) == NULL)
         rc = err->code;
     if (rc == 0 && is_dataset(input)) {
         rc = add_dataset(m, input, c, err);
@@ -348,14 +362,14 @@ int dnn_infer_model_config(const struct dnn_infer_model *m,
                            struct dnn_err *err)
 {
     struct changes c = {0};
-    char *model = absolute(m->model, err), *output = NULL;
+    char *model = config_path(m->model, err), *output = NULL;
 
     *package = NULL;
     if (model == NULL) return err->code;
     int rc = dnn_package_open_network(m->model, package, err);
     struct dnn_infer_model with = *m;
     if (rc == 0) rc = dnn_file_make_dirs(m->output, err);
-    if (rc == 0 && (output = absolute(m->output, err)) == NULL) rc = err->code;
+    if (rc == 0 && (output = config_path(m->output, err)) == NULL) rc = err->code;
     with.output = output;
     if (rc == 0) rc = read_config(&with, *package, model, &c, out, err);
     free(model);

@@ -11,33 +11,43 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void print_list(FILE *where, const struct dnn_list *shape)
+/* Print a line, without control characters: a model file may contain anything. */
+static void end_line(struct dnn_buf *line, FILE *where)
+{
+    fprintf(where, "%s\n", dnn_text_clean(line->text));
+    dnn_buf_free(line);
+}
+
+static void add_list(struct dnn_buf *out, const struct dnn_list *shape)
 {
     for (int64_t i = 0; i < shape->count; i++)
-        fprintf(where, "%s%" PRId64, i == 0 ? "" : "x", shape->ints[i]);
+        dnn_buf_add(out, "%s%" PRId64, i == 0 ? "" : "x", shape->ints[i]);
 }
 
 static void print_ends(const struct dnn_package_info *info, FILE *where)
 {
     const struct dnn_package_input *in = info->inputs.objects;
     const struct dnn_package_target *out = info->targets.objects;
+    struct dnn_buf line = {0};
 
     for (int64_t i = 0; i < info->inputs.count; i++) {
-        fprintf(where, "input '%s': ", in[i].name);
-        print_list(where, &in[i].shape);
-        if (in[i].kind != NULL) fprintf(where, ", %s", in[i].kind);
-        if (in[i].column != NULL) fprintf(where, ", column '%s'", in[i].column);
+        dnn_buf_add(&line, "input '%s': ", in[i].name);
+        add_list(&line, &in[i].shape);
+        if (in[i].kind != NULL) dnn_buf_add(&line, ", %s", in[i].kind);
+        if (in[i].column != NULL) dnn_buf_add(&line, ", column '%s'", in[i].column);
         if (in[i].scale.count > 0 && in[i].stored != NULL)
-            fprintf(where, ", scaled from %s", in[i].stored);
-        fprintf(where, "\n");
+            dnn_buf_add(&line, ", scaled from %s", in[i].stored);
+        end_line(&line, where);
     }
     for (int64_t i = 0; i < info->targets.count; i++) {
-        fprintf(where, "output '%s': %s", out[i].name,
-                out[i].kind == NULL ? "no target" : out[i].kind);
-        if (out[i].classes > 0) fprintf(where, ", %" PRId64 " classes", out[i].classes);
+        dnn_buf_add(&line, "output '%s': %s", out[i].name,
+                    out[i].kind == NULL ? "no target" : out[i].kind);
+        if (out[i].classes > 0)
+            dnn_buf_add(&line, ", %" PRId64 " classes", out[i].classes);
         for (int64_t k = 0; k < out[i].class_names.count; k++)
-            fprintf(where, "%s%s", k == 0 ? ": " : ", ", out[i].class_names.texts[k]);
-        fprintf(where, "\n");
+            dnn_buf_add(&line, "%s%s", k == 0 ? ": " : ", ",
+                        out[i].class_names.texts[k]);
+        end_line(&line, where);
     }
 }
 
@@ -47,6 +57,7 @@ static int print_record(const char *title, const char *json, const char *key,
                         const char *except, FILE *where, struct dnn_err *err)
 {
     struct dnn_json *file = NULL;
+    struct dnn_buf line = {0};
 
     if (json == NULL) {
         fprintf(where, "%s: not recorded\n", title);
@@ -61,8 +72,9 @@ static int print_record(const char *title, const char *json, const char *key,
         if (it.name != NULL && strcmp(it.name, except) == 0) continue;
         char *text = dnn_json_compact(&it);
 
-        fprintf(where, "  %s%s%s\n", it.name == NULL ? "" : it.name,
-                it.name == NULL ? "" : ": ", text);
+        dnn_buf_add(&line, "  %s%s%s", it.name == NULL ? "" : it.name,
+                    it.name == NULL ? "" : ": ", text);
+        end_line(&line, where);
         dnn_free(text);
     }
     dnn_json_free(file);
@@ -72,14 +84,18 @@ static int print_record(const char *title, const char *json, const char *key,
 static int print_text(const struct dnn_package *p, const struct dnn_graph *g,
                       FILE *where, struct dnn_err *err)
 {
-    fprintf(where, "%s: model file, format version %" PRId64 ", written by %s\n",
-            p->path, p->info.version,
-            p->info.program == NULL ? "an unknown program" : p->info.program);
-    fprintf(where,
-            "network: %s, %d layers, %" PRId64 " parameters (%" PRId64
-            " trainable)%s\n",
-            g->name, g->nlayers, g->params, g->trainable,
-            dnn_package_text(p, PACKAGE_KERAS) == NULL ? "; not for Keras" : "");
+    struct dnn_buf line = {0};
+
+    dnn_buf_add(&line, "%s: model file, format version %" PRId64 ", written by %s",
+                p->path, p->info.version,
+                p->info.program == NULL ? "an unknown program" : p->info.program);
+    end_line(&line, where);
+    dnn_buf_add(&line,
+                "network: %s, %d layers, %" PRId64 " parameters (%" PRId64
+                " trainable)%s",
+                g->name, g->nlayers, g->params, g->trainable,
+                dnn_package_text(p, PACKAGE_KERAS) == NULL ? "; not for Keras" : "");
+    end_line(&line, where);
     print_ends(&p->info, where);
     DNN_TRY(print_record("preparation", p->info.preparation, "steps", "", where, err));
     DNN_TRY(print_record("training", p->info.training, NULL, "config", where, err));

@@ -23,7 +23,8 @@ static int read_text(struct dnn_package *p, int i, struct dnn_err *err)
     DNN_TRY(
         dnn_archive_read(p->path, names[i], DNN_JSON_LIMIT, &p->text[i], &len, err));
     if (p->text[i] == NULL && i < REQUIRED)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no %s in it", p->path, names[i]);
+        return dnn_fail(err, DNN_EDATA, "%s: not a complete model file: %s is missing",
+                        p->path, names[i]);
     if (p->text[i] != NULL && strlen(p->text[i]) != len)
         return dnn_fail(err, DNN_EDATA, "%s: %s in it is not a text: byte %zu is NUL",
                         p->path, names[i], strlen(p->text[i]) + 1);

@@ -173,13 +173,6 @@ static int damaged(const char *path, const char *stored, const char *sum,
         path, sum, stored, where);
 }
 
-/* Replace what a terminal should not get. */
-static void clean(char *text, int n)
-{
-    for (int i = 0; i < n; i++)
-        if (text[i] < 32 || text[i] == 127) text[i] = '?';
-}
-
 static int check(FILE *f, const char *path, bool whole, char sum[PACKAGE_SUM + 1],
                  struct dnn_err *err)
 {
@@ -192,7 +185,7 @@ static int check(FILE *f, const char *path, bool whole, char sum[PACKAGE_SUM + 1
     stored = e.seal + SEAL - PACKAGE_SUM;
     write_head(e.len, head);
     bool same = memcmp(head, e.seal, SEAL - PACKAGE_SUM) == 0;
-    clean(e.seal, SEAL);
+    dnn_text_clean(e.seal);
     if (!same)
         return dnn_fail(err, DNN_EDATA,
                         "%s: damaged: it has %zu bytes, but the comment at its end has "

@@ -56,8 +56,11 @@ int dnn_package_write(const char *path, const struct dnn_package_parts *parts,
 {
     if (dnn_text_ends(path, ".keras")) {
         if (parts->keras == NULL)
-            return dnn_fail(err, DNN_ECONFIG,
-                            "%s: Keras does not have all layers of this network", path);
+            return dnn_fail(
+                err, DNN_ECONFIG,
+                "%s: cannot be written: Keras has no equivalent of some layers of "
+                "this network; export .weights.h5 or .json instead",
+                path);
         return write_archive(path, parts, NULL, err);
     }
     char *info = package_info_text(&parts->info);
@@ -75,7 +78,9 @@ static int read_weights(const struct dnn_package *p, char **out, size_t *len,
     DNN_TRY(dnn_archive_read(p->path, DNN_WEIGHTS_MEMBER, SIZE_MAX / 2, out, len, err));
     return *out != NULL
                ? 0
-               : dnn_fail(err, DNN_EDATA, "%s: it was changed meanwhile", p->path);
+               : dnn_fail(err, DNN_EDATA,
+                          "%s: changed while it was read; run the command again",
+                          p->path);
 }
 
 /* The archive of Keras has the members as they are here. */

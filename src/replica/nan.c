@@ -11,30 +11,16 @@
 #include "base/mem.h"
 #include "parallel/exact.h"
 
-#include <math.h>
 #include <stdio.h>
-
-/* Index of the first NaN or infinity, -1: none. */
-static int64_t find_nan(const void *mem, enum dnn_dtype type, size_t bytes)
-{
-    if (type == DNN_F32) {
-        const float *x = mem;
-        for (size_t i = 0; i < bytes / sizeof *x; i++)
-            if (!isfinite(x[i])) return (int64_t)i;
-    } else if (type == DNN_F64) {
-        const double *x = mem;
-        for (size_t i = 0; i < bytes / sizeof *x; i++)
-            if (!isfinite(x[i])) return (int64_t)i;
-    }
-    return -1;
-}
 
 static bool has_nan(const struct dnn_model *m, int v, struct dnn_err *err)
 {
     size_t bytes = m->plan->spot[v].bytes;
+    enum dnn_dtype type = m->prog->value[v].is.dtype;
     void *mem = dnn_alloc(bytes + 1);
-    bool is = dnn_exec_get(m->exec, v, mem, err) == 0 &&
-              find_nan(mem, m->prog->value[v].is.dtype, bytes) >= 0;
+    bool is =
+        dnn_exec_get(m->exec, v, mem, err) == 0 &&
+        dnn_tensor_find_nan(type, mem, (int64_t)(bytes / dnn_dtype_size(type))) >= 0;
 
     dnn_free(mem);
     return is;

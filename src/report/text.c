@@ -10,42 +10,24 @@
 #include <string.h>
 
 /* The length in bytes of the character that starts here; 0: not UTF-8, or a control
- * character that is not allowed in HTML. */
-static size_t character(const unsigned char *at)
+ * character or noncharacter, which are not allowed in HTML. */
+static size_t character(const char *at)
 {
-    uint32_t code = at[0];
-    size_t n = 1;
+    uint32_t code;
+    size_t n = dnn_text_utf8(at, &code);
 
-    if (code < 0x80)
-        return code >= ' ' || code == '\n' || code == '\t' ? code != 127 : 0;
-    if (code >= 0xc2 && code < 0xe0)
-        n = 2, code &= 0x1f;
-    else if (code >= 0xe0 && code < 0xf0)
-        n = 3, code &= 0x0f;
-    else if (code >= 0xf0 && code < 0xf5)
-        n = 4, code &= 0x07;
-    else
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((at[i] & 0xc0) != 0x80) return 0; /* also at the NUL at the end */
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    /* Overlong encoding, surrogate, noncharacter, or beyond the last code point. */
-    if ((n == 3 && code < 0x800) || (n == 4 && code < 0x10000) || code > 0x10ffff ||
-        (code >= 0xd800 && code < 0xe000) || (code & 0xfffe) == 0xfffe ||
-        (code >= 0x80 && code < 0xa0))
+    if (n == 0 || (code < ' ' && code != '\n' && code != '\t') ||
+        (code >= 127 && code < 160) || (code & 0xfffe) == 0xfffe)
         return 0;
     return n;
 }
 
 void dnn_html_text(struct dnn_buf *out, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    while (*text != '\0') {
+        size_t n = character(text);
 
-    while (*at != '\0') {
-        size_t n = character(at);
-
-        switch (*at) {
+        switch (*text) {
         case '&':
             dnn_buf_add(out, "&amp;");
             break;
@@ -62,12 +44,9 @@ void dnn_html_text(struct dnn_buf *out, const char *text)
             dnn_buf_add(out, "&#39;");
             break;
         default:
-            if (n > 0)
-                dnn_buf_bytes(out, at, n);
-            else
-                dnn_buf_add(out, "\xef\xbf\xbd"); /* U+FFFD, replacement character */
+            dnn_buf_bytes(out, n > 0 ? text : DNN_TEXT_REPLACED, n > 0 ? n : 3);
         }
-        at += n > 0 ? n : 1;
+        text += n > 0 ? n : 1;
     }
 }
 

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "replica/replica.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -128,24 +127,6 @@ int dnn_train_restore_best(struct train_ckpt *c, struct dnn_err *err)
 
 /* ---- save ---- */
 
-/* Index of the first NaN or infinity, -1: none.  Checked in blocks, without a branch
- * for each element. */
-static int64_t find_nan(const float *x, int64_t n)
-{
-    enum { BLOCK = 4096 };
-
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        int64_t end = n - at < BLOCK ? n : at + BLOCK;
-        int bad = 0;
-
-        for (int64_t k = at; k < end; k++)
-            bad |= !(fabsf(x[k]) <= FLT_MAX);
-        for (int64_t k = at; k < end && bad; k++)
-            if (!isfinite(x[k])) return k;
-    }
-    return -1;
-}
-
 /* Check that all weights are finite: an update may overflow although its gradients are
  * finite.  Only on rank 0, which writes. */
 static int check_finite(const struct train_ckpt *c, struct dnn_err *err)
@@ -154,9 +135,10 @@ static int check_finite(const struct train_ckpt *c, struct dnn_err *err)
         const struct dnn_ckpt_array *a = &c->state.array[i];
         int64_t count;
 
-        if (a->type != DNN_F32) continue;
+        /* Numbers of the run are f64, and some may be NaN. */
+        if (i >= c->state.nmodel && a->type == DNN_F64) continue;
         DNN_TRY(dnn_shape_count(&a->shape, &count, err));
-        int64_t k = find_nan(a->data, count);
+        int64_t k = dnn_tensor_find_nan(a->type, a->data, count);
         if (k >= 0)
             return dnn_fail(err, DNN_EDATA,
                             "step %" PRId64 ": element %" PRId64

@@ -44,28 +44,18 @@ static int open_ckpt(struct train_loop *t, struct dnn_err *err)
     return dnn_train_ckpt_open(&t->ckpt, err);
 }
 
-/* Load the weights that a run starts from. */
-static int load_weights(struct train_loop *t, const char *load, struct dnn_err *err)
-{
-    struct train_run *run = &t->run;
-    char *path = NULL;
-    int rc = dnn_load_find(dnn_config_path(run->config, load), &path, err);
-
-    rc = dnn_comm_agree(run->comm, rc, err);
-    if (rc == 0)
-        rc = dnn_load_weights(dnn_train_model(run), run->comm, path, false, err);
-    dnn_free(path);
-    return rc;
-}
-
+/* The weights that a run starts from. */
 static int open_weights(struct train_loop *t, struct dnn_err *err)
 {
-    const char *load = t->run.config->ckpt->load;
+    const struct train_run *run = &t->run;
+    const char *load = run->config->ckpt->load;
     int64_t step = -1;
 
     DNN_TRY(dnn_train_resume(&t->ckpt, &step, err));
     if (step >= 0) return 0;
-    if (load != NULL) DNN_TRY(load_weights(t, load, err));
+    if (load != NULL)
+        DNN_TRY(dnn_load_weights(dnn_train_model(run), run->comm,
+                                 dnn_config_path(run->config, load), false, err));
     dnn_train_ema_start(&t->ema);
     return 0;
 }

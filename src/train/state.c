@@ -50,6 +50,7 @@ void dnn_train_state_model(struct train_state *state, const struct dnn_model *m,
                             (char *)ema + s->offset);
         dnn_free(name);
     }
+    state->nmodel = state->n;
 }
 
 void dnn_train_state_free(struct train_state *state)

@@ -9,12 +9,16 @@
 #if DNN_HAVE_HDF5
 #include "weights/h5_impl.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <string.h>
 
 enum {
-    TEXT_BYTES = 64 << 20, /* of all strings of an attribute */
-    CHUNK_BYTES = 64 << 20 /* of a chunk, in addition to the array's size */
+    PARTS = 2 * DNN_WEIGHTS_DEPTH, /* of a path                      */
+    NAME_BYTES = 1024,             /* of a name                      */
+    TEXT_BYTES = 64 << 20,         /* of all names of a file         */
+    CHUNK_BYTES = 64 << 20         /* of a chunk, in addition to the array's size */
 };
 
 void dnn_h5_quiet(void)
@@ -46,22 +50,12 @@ int dnn_h5_fail(const char *path, struct dnn_err *err, const char *fmt, ...)
     return rc;
 }
 
-hid_t dnn_h5_open(hid_t group, const char *name, H5O_type_t type)
+/* For a name without slashes. */
+static hid_t open_one(hid_t group, const char *name, H5O_type_t type)
 {
     H5L_info_t link;
     H5O_info_t object;
 
-    /* A path may contain links: open its groups one by one. */
-    const char *slash = strchr(name, '/');
-    if (slash != NULL && slash[1] != '\0') {
-        char *first = dnn_strndup(name, (size_t)(slash - name));
-        hid_t inner = slash == name ? -1 : dnn_h5_open(group, first, H5O_TYPE_GROUP);
-        hid_t found = inner < 0 ? -1 : dnn_h5_open(inner, slash + 1, type);
-
-        if (inner >= 0) H5Oclose(inner);
-        dnn_free(first);
-        return found;
-    }
     if (H5Lexists(group, name, H5P_DEFAULT) <= 0 ||
         H5Lget_info(group, name, &link, H5P_DEFAULT) < 0 || link.type != H5L_TYPE_HARD)
         return -1;
@@ -79,13 +73,41 @@ hid_t dnn_h5_open(hid_t group, const char *name, H5O_type_t type)
     return found;
 }
 
+/* A path may contain links: open its groups one by one. */
+hid_t dnn_h5_open(hid_t group, const char *name, H5O_type_t type)
+{
+    hid_t at = group;
+    bool last = false;
+
+    for (int part = 0; at >= 0 && !last; part++) {
+        hid_t up = at;
+        size_t len = strcspn(name, "/");
+
+        last = name[len] == '\0' || name[len + 1] == '\0';
+        char *one = dnn_strndup(name, len);
+        at = part < PARTS ? open_one(up, one, last ? type : H5O_TYPE_GROUP) : -1;
+        dnn_free(one);
+        if (up != group) H5Oclose(up);
+        name += len + 1;
+    }
+    return at;
+}
+
+int dnn_h5_count_name(struct dnn_weights *w, const char *name, struct dnn_err *err)
+{
+    size_t len = strlen(name);
+
+    w->name_bytes += len + sizeof name;
+    if (len <= NAME_BYTES && w->name_bytes <= TEXT_BYTES) return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "%s: a name or path has more than %d bytes, or all of them have "
+                    "more than %d",
+                    w->path, NAME_BYTES, TEXT_BYTES);
+}
+
 const char *dnn_h5_clean(struct dnn_arena *arena, const char *text)
 {
-    char *copy = dnn_arena_strdup(arena, text);
-
-    for (char *c = copy; *c != '\0'; c++)
-        if ((unsigned char)*c < 32 || *c == 127) *c = '?';
-    return copy;
+    return dnn_text_clean(dnn_arena_strdup(arena, text));
 }
 
 /* ---- attributes ---- */
@@ -125,7 +147,7 @@ static int read_fixed(const struct dnn_weights *w, hid_t attr, hid_t type, int n
 }
 
 /* Append the strings of one attribute; an empty one may have any type. */
-static int read_attr(const struct dnn_weights *w, hid_t at, const char *name, int *n,
+static int read_attr(struct dnn_weights *w, hid_t at, const char *name, int *n,
                      const char ***out, struct dnn_err *err)
 {
     hid_t attr = H5Aopen(at, name, H5P_DEFAULT);
@@ -150,6 +172,8 @@ static int read_attr(const struct dnn_weights *w, hid_t at, const char *name, in
                       ? read_pointers(w, attr, type, space, (int)count, all + *n)
                       : read_fixed(w, attr, type, (int)count, all + *n);
         if (bad < 0) rc = dnn_h5_fail(w->path, err, "the attribute \"%s\"", name);
+        for (hssize_t i = 0; rc == 0 && i < count; i++)
+            rc = dnn_h5_count_name(w, all[*n + i], err);
         *out = all;
         *n += (int)count;
     }
@@ -159,7 +183,7 @@ static int read_attr(const struct dnn_weights *w, hid_t at, const char *name, in
     return rc;
 }
 
-int dnn_h5_texts(const struct dnn_weights *w, hid_t at, const char *name, int *n,
+int dnn_h5_texts(struct dnn_weights *w, hid_t at, const char *name, int *n,
                  const char ***out, struct dnn_err *err)
 {
     char part_name[80];

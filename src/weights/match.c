@@ -195,11 +195,13 @@ static void skip(struct match *m, const struct weights_group *g, int from, int t
     dnn_buf_free(&text);
 }
 
-/* Ignores axes of extent 1, as Keras 1 has one more in the kernels of Conv1D. */
+/* With different numbers of axes, those of extent 1 are ignored, as Keras 1 has one
+ * more in the kernels of Conv1D. */
 static bool same_extents(const struct dnn_shape *a, const struct dnn_shape *b)
 {
     int i = 0, k = 0;
 
+    if (a->ndim == b->ndim) return dnn_shape_equal(a, b);
     for (;; i++, k++) {
         while (i < a->ndim && a->dim[i] == 1)
             i++;

@@ -117,12 +117,9 @@ static int list_layer(struct dnn_weights *w, hid_t group, const char *where,
     return rc;
 }
 
-int dnn_h5_list_named(struct dnn_weights *w, hid_t top, struct dnn_err *err)
+int dnn_h5_list_named(struct dnn_weights *w, hid_t top, const char *where,
+                      struct dnn_err *err)
 {
-    const char *where =
-        H5Aexists(w->file, "layer_names") > 0 || H5Aexists(w->file, "layer_names0") > 0
-            ? ""
-            : "model_weights/";
     const char **layer;
     int n;
 

@@ -117,10 +117,11 @@ static int walk_child(struct walk *k, const struct at *up, const char *name)
             k->err, DNN_EDATA,
             "%s: groups are nested more than %d deep, or there are more than %d",
             k->w->path, DNN_WEIGHTS_DEPTH, DNN_WEIGHTS_ARRAYS);
+    at.path = join(arena, up->path, name);
+    DNN_TRY(dnn_h5_count_name(k->w, at.path, k->err));
     at.group = dnn_h5_open(up->group, name, H5O_TYPE_GROUP);
     if (at.group < 0) return 0;
     at.depth++;
-    at.path = join(arena, up->path, name);
     if (strcmp(name, "layers") != 0 &&
         strcmp(name, "_layer_checkpoint_dependencies") != 0)
         at.class_path = join(arena, up->class_path, clean);

@@ -85,7 +85,9 @@ static int use_memory(hid_t fapl, struct dnn_weights *w, size_t *len,
     DNN_TRY(
         dnn_archive_read(w->path, DNN_WEIGHTS_MEMBER, SIZE_MAX / 2, &bytes, len, err));
     if (bytes == NULL)
-        return dnn_fail(err, DNN_EDATA, "%s: there is no " DNN_WEIGHTS_MEMBER " in it",
+        return dnn_fail(err, DNN_EDATA,
+                        "%s: not a complete .keras or model file: " DNN_WEIGHTS_MEMBER
+                        " is missing",
                         w->path);
     w->memory = bytes;
     H5FD_file_image_callbacks_t calls = {image_malloc, image_memcpy, image_realloc,
@@ -135,9 +137,9 @@ static int list(struct dnn_weights *w, struct dnn_err *err)
     if (root < 0)
         rc = dnn_h5_fail(w->path, err, "cannot open the root group");
     else if (inner >= 0 && has_names(inner))
-        rc = dnn_h5_list_named(w, inner, err);
+        rc = dnn_h5_list_named(w, inner, "model_weights/", err);
     else if (has_names(root))
-        rc = dnn_h5_list_named(w, root, err);
+        rc = dnn_h5_list_named(w, root, "", err);
     else
         rc = dnn_h5_list_numbered(w, err);
     if (inner >= 0) H5Oclose(inner);
@@ -201,14 +203,16 @@ int dnn_weights_get(struct dnn_weights *file, int i, enum dnn_dtype dtype, void 
     DNN_TRY(dnn_shape_count(&a->is.shape, &n, err));
     hid_t root = H5Gopen2(file->file, "/", H5P_DEFAULT);
     hid_t data = root < 0 ? -1 : dnn_h5_open(root, a->path, H5O_TYPE_DATASET);
+    hid_t space = data < 0 ? -1 : H5Dget_space(data);
     void *buffer = half ? dnn_alloc((size_t)n * sizeof(float) + 1) : to;
-    if (data < 0 ||
+    if (space < 0 || H5Sget_simple_extent_npoints(space) != n ||
         H5Dread(data, dtype == DNN_F64 ? H5T_NATIVE_DOUBLE : H5T_NATIVE_FLOAT, H5S_ALL,
                 H5S_ALL, H5P_DEFAULT, buffer) < 0)
         rc = dnn_h5_fail(file->path, err, "the array %.200s", a->path);
     else if (half)
         narrow(dtype, buffer, to, (size_t)n);
     if (half) dnn_free(buffer);
+    if (space >= 0) H5Sclose(space);
     if (data >= 0) H5Oclose(data);
     if (root >= 0) H5Gclose(root);
     return rc;

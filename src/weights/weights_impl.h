@@ -24,8 +24,9 @@ struct weights_group {
 struct dnn_weights {
     struct dnn_arena *arena;
     const char *path;
-    int64_t file; /* HDF5's identifier, below 0: none             */
-    void *memory; /* owned: the file in a .keras archive; or NULL */
+    int64_t file;      /* HDF5's identifier, below 0: none             */
+    void *memory;      /* owned: the file in a .keras archive; or NULL */
+    size_t name_bytes; /* of all names read so far, for a limit */
     size_t narrays, array_cap, ngroups, group_cap;
     struct dnn_weights_array *array; /* owned */
     struct weights_group *group;     /* owned */

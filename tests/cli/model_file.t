@@ -95,6 +95,16 @@ result "a network that Keras does not have, and whose shape is in the configurat
     prints 'model.keras is not written' 'deep/model.weights.h5, deep/model.dnn'
     train 0 deeper.json deeper --set checkpoints.load=deep/model.dnn
     prints 'deep/model.dnn: 4 of 4 weights, by name')"
+result "in a directory whose name is not UTF-8" "$(
+    latin=$'r\xe9sum'
+    mkdir "$latin"
+    cp -r blobs.bp deep.json "$latin"
+    cd "$latin" || exit
+    train 0 deep.json run
+    prints 'run/model.weights.h5, run/model.dnn'
+    grep -F -- "\"directory\": \"$tmp/r"$'\xef\xbf\xbdsum"' run/run.json > output || cat run/run.json
+    guarded dnn-infer --output out run/model.dnn blobs.bp > output 2>&1 && echo "not refused"
+    prints "$PWD/run/model.dnn: cannot be used, because the path is not UTF-8; rename its files and directories")"
 
 # ---- errors ----
 

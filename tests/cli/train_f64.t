@@ -58,6 +58,13 @@ result "gradient accumulation: the same up to rounding" "$(
     train parts
     near parts wide 1e-12)"
 
+result "an infinite weight is not saved" "$(
+    guarded dnn-train -q --set dir=big --set optimizer.learning_rate=1000000 --set optimizer.weight_decay=1e305 \
+        --set checkpoints.steps=1 train.json > output 2>&1
+    grep -q "step 1: element 0 of 'hidden/kernel' became NaN or infinite in the update; no checkpoint is saved" output ||
+        cat output
+    find big/checkpoints -name '*.bp*')"
+
 # refused MESSAGE ARG...: it ends with status 3 and this message
 refused() {
     local want=$1 status=0

@@ -79,6 +79,12 @@ result "an evaluation without training gives the same as after an epoch" "$(
 result "a checkpoint that does not exist" "$(
     train 5 2 classes_test --set checkpoints.load=kept/model_checkpoint_9.pt
     prints 'dnn-train: rank 0: kept/model_checkpoint_9.pt: does not exist, and kept has no checkpoint of epoch 9; epochs found: ')"
+result "a checkpoint of another version" "$(
+    cp -r kept older
+    "$(dirname "$(command -v dnn-train)")/tests/ckpt_edit" older format 1
+    train 5 2 classes_test --set checkpoints.load=older/model_checkpoint_2.pt
+    prints 'older has no checkpoint of epoch 2; epochs found: 1; older/ckpt-[0-9]*.bp: has checkpoint format 1; this program'
+    rm -r older)"
 
 result "debug writes the graph of the network" "$(train 0 1 classes_test --set debug=true
     grep -q 'n0 -> n1;' run-classes_test/network.dot || ls run-classes_test)"

@@ -48,6 +48,9 @@ static void compact(void)
     dnn_json_quoted(&out, "a\"b\\c\n\xc3\xa4");
     is_text(out.text, "\"a\\\"b\\\\c\\u000a\xc3\xa4\"", "a quoted string");
     dnn_buf_free(&out);
+    dnn_json_quoted(&out, "r\xe9sum\xc3");
+    is_text(out.text, "\"r\xef\xbf\xbdsum\xef\xbf\xbd\"", "one that is not UTF-8");
+    dnn_buf_free(&out);
 }
 
 static void replaced(void)

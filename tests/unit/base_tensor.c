@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "tap.h"
 
+#include <float.h>
 #include <math.h>
 
 static const struct {
@@ -190,12 +191,29 @@ static void test_against_compiler(void)
 #endif
 }
 
+static void test_nan(void)
+{
+    static float f[9000];
+    static double d[9000];
+    static const int32_t i[1] = {0x7fc00000};
+
+    f[1] = FLT_MAX, d[1] = DBL_MAX, d[2] = 1e300;
+    ok(dnn_tensor_find_nan(DNN_F32, f, 9000) == -1 &&
+           dnn_tensor_find_nan(DNN_F64, d, 9000) == -1 &&
+           dnn_tensor_find_nan(DNN_I32, i, 1) == -1,
+       "no NaN");
+    f[8999] = NAN, d[5000] = -INFINITY, d[5001] = NAN;
+    is_int(dnn_tensor_find_nan(DNN_F32, f, 9000), 8999, "a NaN in f32");
+    is_int(dnn_tensor_find_nan(DNN_F64, d, 9000), 5000, "an infinity in f64");
+}
+
 int main(void)
 {
     test_types();
     test_descriptor();
     test_f16();
     test_bf16();
+    test_nan();
     test_against_compiler();
     return done();
 }

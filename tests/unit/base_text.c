@@ -24,6 +24,41 @@ static void buffers(void)
     ok(b.text == NULL && b.len == 0, "freed is empty");
 }
 
+static void characters(void)
+{
+    static const struct {
+        const char *text;
+        size_t bytes;
+        uint32_t code;
+    } cases[] = {
+        {"ab",               1, 'a'     },
+        {"\xc3\xa9",         2, 0xe9    },
+        {"\xe2\x82\xacx",    3, 0x20ac  },
+        {"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
+        {"\xe9sum",          0, 0       },
+        {"\xc3",             0, 0       },
+        {"\xc0\xaf",         0, 0       },
+        {"\xe0\x80\xaf",     0, 0       },
+        {"\xed\xa0\x80",     0, 0       },
+        {"\xf4\x90\x80\x80", 0, 0       },
+        {"\xf8\x88\x80\x80", 0, 0       },
+    };
+    char text[] = "a\033[2J\n\x7f\xc2\x9b\xc3\xa9\xe9";
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t code = 0;
+
+        ok(dnn_text_utf8(cases[i].text, &code) == cases[i].bytes &&
+               code == cases[i].code,
+           "character %zu", i);
+    }
+    ok(dnn_text_is_utf8("") && dnn_text_is_utf8("\xc3\xa9x") &&
+           !dnn_text_is_utf8("x\xe9"),
+       "a text is UTF-8");
+    is_text(dnn_text_clean(text), "a?[2J????\xc3\xa9\xe9",
+            "without control characters");
+}
+
 static void nearest(void)
 {
     static const char *const words[] = {"learning_rate", "momentum", "type",
@@ -183,6 +218,7 @@ int main(void)
 {
     csv();
     buffers();
+    characters();
     nearest();
     numbers();
     commands();

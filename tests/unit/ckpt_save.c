@@ -137,6 +137,17 @@ static void again(void)
     is_text(state, "{\"again\": 1}", "and its state");
     dnn_free(state);
     dnn_ckpt_close(c, NULL);
+    c = opened(2, true);
+    dnn_ckpt_save(c, 9, 3, a, "{}", true, &err);
+    dnn_ckpt_close(c, NULL);
+    c = opened(2, true);
+    dnn_ckpt_save(c, 3, 3, a, "{}", true, &err);
+    dnn_ckpt_close(c, NULL);
+    char *path = NULL;
+    ok(dnn_ckpt_find(dir, "best", &path, &err) == 0 &&
+           strstr(path, "ckpt-000000003.bp") != NULL,
+       "the first one of a new run is its best, and replaces a later one %s", err.text);
+    dnn_free(path);
     made_free(3, a);
     dnn_file_remove_tree(dir, NULL);
 }

@@ -98,6 +98,8 @@ static const struct {
     const char *text, *set, *want;
 } wrong[] = {
     {plain,   "num_epochs",                   "--set num_epochs: must be KEY=VALUE"                     },
+    {plain,   "dir=r\xe9sum",
+     "--set dir=r\xe9sum: must be UTF-8, as all of a configuration"                                     },
     {plain,   "=3",
      "--set =3: must be KEY=VALUE, where KEY is, for example, data.batch_size or "
      "data.slicers[0].sizes"                                                                            },

@@ -13,6 +13,7 @@
 #include "package_made.h"
 
 #include <unistd.h>
+#include <zip.h>
 
 /* HDF5 and libzip allocate sizes of a damaged file; a failed allocation is handled. */
 const char *__asan_default_options(void);
@@ -149,6 +150,34 @@ static void messages(void)
        err.text + strlen(path));
 }
 
+/* Compressed members of a damaged file are not decompressed to more than its size. */
+static void bomb(void)
+{
+    size_t n = 64 << 20;
+    char *zeros = dnn_alloc(n);
+    struct dnn_package *p = NULL;
+    struct dnn_err err = {0};
+    int code = 0;
+
+    unlink(path);
+    zip_t *zip = zip_open(path, ZIP_CREATE, &code);
+    zip_file_add(zip, PACKAGE_INFO, zip_source_buffer(zip, zeros, n, 0), 0);
+    zip_set_archive_comment(zip, package_seal_blank(),
+                            (zip_uint16_t)strlen(package_seal_blank()));
+    zip_close(zip);
+    char *all = NULL;
+    size_t size = 0;
+    dnn_file_read(path, 1 << 26, &all, &size, &err);
+    package_seal(all, size);
+    all[size - 1] ^= 1;
+    write_file(all, size);
+    ok(dnn_package_open(path, &p, &err) == DNN_EDATA &&
+           strstr(err.text, "; its members have more bytes than itself") != NULL,
+       "compressed members: %s", err.text + strlen(path));
+    dnn_free(all);
+    dnn_free(zeros);
+}
+
 int main(void)
 {
     struct made m;
@@ -173,6 +202,7 @@ int main(void)
     flip_elsewhere();
     lengths();
     messages();
+    bomb();
     unlink(path);
     /* As another file, too: the content says what it is. */
     dnn_free(path);

@@ -254,7 +254,9 @@ static void not_for_keras(const struct made *m)
     struct dnn_graph *g = NULL;
     struct dnn_err err = {0};
     char *want =
-        dnn_format("%s/a.keras: Keras does not have all layers of this network", dir);
+        dnn_format("%s/a.keras: cannot be written: Keras has no equivalent of some "
+                   "layers of this network; export .weights.h5 or .json instead",
+                   dir);
     char *keras = dnn_format("%s/a.keras", dir);
 
     parts.keras = NULL;
@@ -272,6 +274,23 @@ static void not_for_keras(const struct made *m)
     dnn_package_close(p);
     dnn_free(want);
     dnn_free(keras);
+}
+
+/* Control characters are not printed. */
+static void names(const struct made *m)
+{
+    struct dnn_package_parts parts = m->parts;
+    struct dnn_package_input in = made_input;
+
+    in.column = "a\033[2Jb\nchecksum: 0";
+    parts.info.inputs.objects = &in;
+    parts.info.training = "{\"a\\u001b\": \"\xc2\x9b\"}";
+    dnn_package_write(path, &parts, NULL);
+    char *text = described(false);
+    ok(strstr(text, "8x8x1, image, column 'a?[2Jb?checksum: 0', scaled") != NULL &&
+           strstr(text, "  a?: \"??\"\n") != NULL,
+       "names with control characters");
+    free(text);
 }
 
 /* ---- refusals ---- */
@@ -344,13 +363,34 @@ static void missing_members(const struct made *m)
     static const char *const name[] = {"dnn.json", "network.json", "model.weights.h5"};
 
     for (int i = 0; i < 3; i++) {
-        char *want = dnn_format(": there is no %s in it", name[i]);
+        char *want = dnn_format(": not a complete %smodel file: %s is missing",
+                                i == 2 ? ".keras or " : "", name[i]);
 
         dnn_package_write(path, &m->parts, NULL);
         rewrite(name[i], NULL);
         is_refused(DNN_EDATA, want, name[i]);
         dnn_free(want);
     }
+}
+
+/* The names of members are not in their checksums. */
+static void two_of_a_name(void)
+{
+    const struct dnn_archive_member member[] = {
+        {"dnn.json",     "{}", 2},
+        {"network.json", "{}", 2},
+        {"NETWORK.json", "[]", 2}
+    };
+    char *bytes = NULL, *at;
+    size_t len = 0;
+
+    dnn_archive_make(path, 3, member, package_seal_blank(), &bytes, &len, NULL);
+    while ((at = memmem(bytes, len, "NETWORK", 7)) != NULL)
+        memcpy(at, "network", 7);
+    package_seal(bytes, len);
+    dnn_file_write(path, bytes, len, NULL);
+    free(bytes);
+    is_refused(DNN_EDATA, ": has two members network.json", "two networks");
 }
 
 static void strangers(const struct made *m)
@@ -395,9 +435,11 @@ int main(void)
     description();
     exports(&m);
     not_for_keras(&m);
+    names(&m);
     misfits(&m);
     versions(&m);
     missing_members(&m);
+    two_of_a_name();
     strangers(&m);
     made_close(&m);
     unlink(path);

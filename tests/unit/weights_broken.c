@@ -234,6 +234,76 @@ static void harmful_names(void)
     unlink(path);
 }
 
+/* A layer "dense" with an array "k" of n ones. */
+static void layer_of(hid_t at, hsize_t n)
+{
+    float *one = dnn_alloc((size_t)n * sizeof *one);
+    hid_t g = group(at, "dense");
+
+    for (hsize_t i = 0; i < n; i++)
+        one[i] = 1;
+    attribute(at, "layer_names", "dense");
+    attribute(g, "weight_names", "k");
+    array(g, "k", H5T_NATIVE_FLOAT, 1, &n, H5P_DEFAULT);
+    hid_t data = H5Dopen2(g, "k", H5P_DEFAULT);
+    H5Dwrite(data, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, one);
+    H5Dclose(data);
+    H5Gclose(g);
+    dnn_free(one);
+}
+
+/* A file may have names in the root and in "model_weights": what is read is what was
+ * checked. */
+static void other_arrays(void)
+{
+    float to[100] = {0};
+    struct dnn_weights *w = NULL;
+    struct dnn_err err = {0};
+    hid_t file = made(), g = group(file, "model_weights");
+
+    layer_of(g, 2);
+    layer_of(file, 100);
+    H5Gclose(g);
+    H5Fclose(file);
+    ok(dnn_weights_open(path, &w, &err) == 0 &&
+           dnn_weights_get(w, 0, DNN_F32, to, &err) == 0 && to[1] == 1 && to[2] == 0,
+       "the array below \"model_weights\" is read, not that of the root %s", err.text);
+    dnn_weights_close(w);
+}
+
+/* A path of many groups, and a long name. */
+static void long_names(void)
+{
+    static char name[1 << 16];
+    hid_t file = made(), g = group(file, "dense");
+
+    for (size_t i = 0; i < 600; i++)
+        memcpy(name + 2 * i, "a/", 3);
+    H5Lcreate_hard(file, "/dense", g, "a", H5P_DEFAULT, H5P_DEFAULT);
+    attribute(file, "layer_names", "dense");
+    attribute(g, "weight_names", name);
+    H5Gclose(g);
+    H5Fclose(file);
+    is_refused(DNN_EDATA,
+               ": a name or path has more than 1024 bytes, or all of them have more "
+               "than 67108864",
+               "a name of 1200 bytes");
+
+    name[1000] = '\0';
+    file = made();
+    g = group(file, "dense");
+    H5Lcreate_hard(file, "/dense", g, "a", H5P_DEFAULT, H5P_DEFAULT);
+    attribute(g, "weight_names", "a");
+    attribute(file, "layer_names", name);
+    H5Gclose(g);
+    H5Lcreate_hard(file, "/dense", file, "a", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(file);
+    char *want =
+        dnn_format(": \"layer_names\" names '%.80s', which is not there", name);
+    is_refused(DNN_EDATA, want, "a path of 500 groups");
+    dnn_free(want);
+}
+
 /* ---- damage ---- */
 
 /* Without fsync. */
@@ -352,6 +422,8 @@ int main(void)
     harmful_arrays();
     harmful_links();
     harmful_names();
+    other_arrays();
+    long_names();
     circles();
     damaged("k2_merges.h5");
     damaged("k3_shared.weights.h5");

@@ -229,6 +229,32 @@ static void inner(void)
     dnn_prog_free(prog);
 }
 
+static void extents(void)
+{
+    struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
+
+    add(prog, "stage/block_one_prelu", "alpha", "3");
+    add(prog, "stage/block_one_conv_b", "pointwise_kernel", "1x3x1x3");
+    is_report(
+        "k2_deep_nested.h5", prog, NULL,
+        "k2_deep_nested.h5: 1 of 2 weights, by name\n"
+        "in the file, skipped:\n"
+        "  layer 'stage/block_one_conv_a': kernel 3x3x3x3, bias 3\n"
+        "  layer 'stage/block_one_conv_b': depthwise_kernel 3x3x3x1\n"
+        "  layer 'stage/block_one_conv_b': bias 3\n"
+        "  layer 'stage/block_two_conv_a': kernel 3x3x4x4, bias 4\n"
+        "  layer 'stage/block_two_conv_b': depthwise_kernel 3x3x4x1, "
+        "pointwise_kernel 1x1x4x4, bias 4\n"
+        "  layer 'stage/block_two_prelu': alpha 1x1x4\n"
+        "  layer 'stage/down': kernel 2x2x3x4, bias 4\n"
+        "  layer 'dense': kernel 4x2, bias 2\n"
+        "refused:\n"
+        "  k2_deep_nested.h5: layer 'stage/block_one_conv_b': pointwise_kernel is "
+        "1x1x3x3 in the file, 1x3x1x3 here\n",
+        "an axis of extent 1 may be missing, but not at another place");
+    dnn_prog_free(prog);
+}
+
 /* ---- numbers ---- */
 
 static void numbers(void)
@@ -281,6 +307,7 @@ int main(void)
     numbered();
     placed();
     inner();
+    extents();
     numbers();
     return done();
 }
