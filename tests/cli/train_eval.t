@@ -100,4 +100,19 @@ result "val_loss is the training loss" "$(
         'optimizer={"type": "SGD", "learning_rate": 1e-30}'
     scores still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
         END { if (NR != 3) print NR " lines" }')"
+# A network that ends in a sigmoid, and one of logits with a loss that applies it.
+sed 's/"classes": 2/"classes": 1/; s/blobs.bp/one.bp/' prepare.json > one.json
+guarded dnn-prepare -q one.json || exit 1
+# sigmoid NAME ACTIVATION LOSS
+sigmoid() {
+    train_on "$1" 1 data.dataset=one.bp "loss=$3" 'metrics=["accuracy", "dice", "auc"]' layers="[
+        {\"class_name\": \"Conv3D\", \"config\": {\"filters\": 1, \"kernel_size\": 3,
+            \"padding\": \"same\", \"activation\": \"$2\"}}]"
+}
+for loss in bce dice; do
+    result "$loss: metrics of logits are those of probabilities" "$(
+        sigmoid "$loss-probabilities" sigmoid "\"$loss\""
+        sigmoid "$loss-logits" linear "{\"function\": \"$loss\", \"source\": \"sigmoid\"}"
+        near "$loss-probabilities" "$loss-logits" 1e-4)"
+done
 finish
