@@ -73,8 +73,7 @@ int dnn_stage_columns(const struct dnn_stage *s, struct dnn_stage_data *data,
     int n = columns_of_role(col, ncols, DNN_ROLE_INPUT, data->input);
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input, err));
     n = columns_of_role(col, ncols, DNN_ROLE_TARGET, data->target);
-    data->targets = n > 0 && s->mode != DNN_CONFIG_INFER;
-    if (!data->targets && data != &s->train && s->mode != DNN_CONFIG_EVAL) return 0;
+    if (data->role == DNN_MODEL_INFER) return 0;
     return match("target", col, data->target, n, m->noutputs, m, m->target, err);
 }
 

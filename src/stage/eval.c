@@ -231,7 +231,6 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
 /* All ranks agree on errors before the next batch, because batches are collective. */
 static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *err)
 {
-    enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
     const struct dnn_batch *b;
 
     /* An interrupted run may have completed all. */
@@ -243,7 +242,7 @@ static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *e
             DNN_TRY(r->watch->batch(r->watch->arg, i, err));
         if (i == n) break;
         dnn_stage_batch(r->data, b, &r->mine);
-        rc = dnn_replica_eval(r->stage->replica, role, &r->mine, see, r, err);
+        rc = dnn_replica_eval(r->stage->replica, r->data->role, &r->mine, see, r, err);
     }
     return 0;
 }

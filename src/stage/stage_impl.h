@@ -19,8 +19,6 @@ enum { DNN_STAGE_PARTS = 3 }; /* train, eval, separate_test */
 /* Collective.  Open all data, or only test data, and find the kind of each target. */
 int dnn_stage_open_data(struct dnn_stage *s, bool test, struct dnn_err *err);
 void dnn_stage_data_free(struct dnn_stage_data *data);
-/* Local.  Whether a column is a target. */
-bool dnn_stage_has_targets(const struct dnn_feed *feed);
 
 /* Local.  Whether any column is a target. */
 bool dnn_stage_has_targets(const struct dnn_feed *feed);

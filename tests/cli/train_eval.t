@@ -100,6 +100,13 @@ result "val_loss is the training loss" "$(
         'optimizer={"type": "SGD", "learning_rate": 1e-30}'
     scores still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
         END { if (NR != 3) print NR " lines" }')"
+# Outputs of test data that are not the validation data, which are evaluated.
+sed 's/"samples": 24/"samples": 20/; s/blobs.bp/three.bp/
+     s/"train".*/"train": 0.45, "validation": 0.25, "test": 0.3}}]}/' prepare.json > three.json
+guarded dnn-prepare -q three.json || exit 1
+result "test data with targets, and another number of samples than the validation data" "$(
+    train_on tested 2 data.dataset=three.bp data.batch_size=4 data.test_batch_size=4 data.test_output_path=written
+    [ -s written/output_2.h5 ] || ls written)"
 # A network that ends in a sigmoid, and one of logits with a loss that applies it.
 sed 's/"classes": 2/"classes": 1/; s/blobs.bp/one.bp/' prepare.json > one.json
 guarded dnn-prepare -q one.json || exit 1
