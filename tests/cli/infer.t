@@ -141,6 +141,14 @@ for name in os.listdir("from-dataset"):
         same(name, np.load("from-files/" + name), np.load("from-dataset/" + name), 1e-5)
         n += 1
 is_true(f"{n} samples", n == 2)')"
+result "tiles and batches of a dataset whose integers are not scaled" "$(
+    echo '{"from": "pictures", "to": "unscaled.bp", "scale": 1}' > unscaled.json
+    guarded dnn-prepare -q unscaled.json
+    infer 0 net-pictures/model.dnn unscaled.bp --output unscaled
+    infer 0 net-pictures/model.dnn unscaled.bp --output unscaled-tiles --set inference.tiles=true
+    py '
+for i in range(10):
+    same("sample", np.load(f"unscaled-tiles/{i}.npy"), np.load(f"unscaled/{i}.npy"), 1e-5)')"
 result "a dataset with one split needs no choice" "$(
     infer 0 $seg big.bp --output one-split
     [ "$(find one-split -name '*.npy' | wc -l)" = 3 ] || ls one-split)"
