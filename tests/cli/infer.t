@@ -149,6 +149,19 @@ result "tiles and batches of a dataset whose integers are not scaled" "$(
     py '
 for i in range(10):
     same("sample", np.load(f"unscaled-tiles/{i}.npy"), np.load(f"unscaled/{i}.npy"), 1e-5)')"
+echo '{"layers": [{"class_name": "Activation", "config": {"activation": "linear"}}], "input": [8, 8, 8, 1],
+ "data": {"test_from": {"input_path": "scans-masks", "input_kind": "mask"}}}' > same.json
+result "a mask as input has its class numbers as values, in batches and tiles" "$(
+    for tiles in auto true; do
+        infer 0 --config=same.json --set data.test_output_path="same-$tiles" --set inference.formats=npy \
+            --set inference.tiles="$tiles"
+    done
+    py '
+import nibabel
+for i in range(6):
+    x = nibabel.load(f"scans-masks/{i}.nii").get_fdata().T
+    same("batches", np.load(f"same-auto/{i}.npy").squeeze(), x.squeeze())
+    same("tiles", np.load(f"same-true/{i}.npy").squeeze(), x.squeeze(), 1e-6)')"
 result "a dataset with one split needs no choice" "$(
     infer 0 $seg big.bp --output one-split
     [ "$(find one-split -name '*.npy' | wc -l)" = 3 ] || ls one-split)"
