@@ -177,6 +177,7 @@ static void from_dataset(const struct dnn_config *config, const char *path,
                          struct dnn_config_origin *out)
 {
     out->from = DNN_FROM_DATASET;
+    out->image_scale = 1; /* as stored, or scaled as the dataset says */
     out->dataset = dnn_config_path(config, path);
     out->split = split;
     out->optional = optional;

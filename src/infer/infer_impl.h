@@ -49,6 +49,8 @@ struct infer_result {
     const char *name[INFER_OUTPUTS]; /* of the outputs */
     enum dnn_probability activation[INFER_OUTPUTS];
     bool bounded[INFER_OUTPUTS]; /* after the activation: from -1 to 1               */
+    bool logits;                 /* the first output: after the activation no
+                                  * probabilities                                    */
     bool changes;                /* an output has an activation to be applied        */
     char *dir, *from;            /* owned: of the outputs; of the inputs, or NULL    */
     char settings[33];

@@ -21,7 +21,7 @@
 
 /* The activation of an output, by the key inference.activation. */
 static enum dnn_probability activation_of(const struct dnn_config *config,
-                                          const struct dnn_prog *prog, int y)
+                                          enum dnn_probability of_loss)
 {
     switch ((enum dnn_infer_activation)config->infer->activation) {
     case DNN_ACTIVATION_SOFTMAX:
@@ -34,8 +34,8 @@ static enum dnn_probability activation_of(const struct dnn_config *config,
         break;
     }
     /* rmldnn writes the outputs of the network as they are. */
-    return config->wrapped ? DNN_PROBABILITY_NONE
-                           : dnn_loss_probability(config->loss, prog, y);
+    return config->wrapped || of_loss == DNN_PROBABILITY_GIVEN ? DNN_PROBABILITY_NONE
+                                                               : of_loss;
 }
 
 int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *config,
@@ -43,7 +43,7 @@ int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *confi
                           struct dnn_err *err)
 {
     const struct dnn_graph *graph = model->graph;
-    int output[INFER_OUTPUTS];
+    enum dnn_probability of_loss;
 
     *r = (struct infer_result){.config = config,
                                .session = session,
@@ -52,17 +52,17 @@ int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *confi
     if (graph->noutputs > INFER_OUTPUTS)
         return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
                         graph->noutputs, INFER_OUTPUTS);
-    struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
-    int rc = dnn_graph_lower(graph, 1, prog, output, err);
-    for (int k = 0; k < r->noutputs && rc == 0; k++) {
+    for (int k = 0; k < r->noutputs; k++) {
+        bool *bounded = &r->bounded[k];
+
+        DNN_TRY(dnn_stage_probability(config->loss, graph, k, &of_loss, bounded, err));
         r->name[k] = graph->node[graph->output[k]].name;
-        r->activation[k] = activation_of(config, prog, output[k]);
-        r->bounded[k] = r->activation[k] != DNN_PROBABILITY_NONE ||
-                        dnn_loss_bounded(prog, output[k]);
+        r->activation[k] = activation_of(config, of_loss);
+        *bounded = *bounded || r->activation[k] != DNN_PROBABILITY_NONE;
         r->changes = r->changes || r->activation[k] != DNN_PROBABILITY_NONE;
+        if (k == 0) r->logits = !*bounded && of_loss != DNN_PROBABILITY_GIVEN;
     }
-    dnn_prog_free(prog);
-    return rc;
+    return 0;
 }
 
 static void softmax(float *x, int64_t channels)
@@ -323,11 +323,11 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
         .bins = (int)how->bins,
         .worst = (int)how->worst};
 
-    /* Scores that are not probabilities cannot be calibrated, but their order is the
-     * same after a softmax or sigmoid. */
+    /* Scores that are not known to be probabilities cannot be calibrated, but their
+     * order is the same after a softmax or sigmoid. */
     r->task = cfg.task;
     r->classes = cfg.classes;
     r->class_name = cfg.class_name;
-    cfg.logits = classes && !r->bounded[0];
+    cfg.logits = classes && r->logits;
     return dnn_evaluate_open(&cfg, &r->evaluation, err);
 }

@@ -301,15 +301,15 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
     const struct dnn_column *col;
     struct dnn_config_origin origin;
     const struct dnn_source_slices *slices = dnn_source_sliced(b->data->source);
+    const bool evaluated = b->data->role == DNN_MODEL_EVALUATE;
     int rc = dnn_infer_result_make(b->r, b->stage->config, b->stage->session,
                                    dnn_replica_model(b->stage->replica), err);
 
     if (rc == 0) rc = find_shapes(b, err);
     if (rc == 0 && slices != NULL)
         rc = dnn_infer_slices_make(b->r, slices, &b->shape[0], &b->slices, err);
-    if (rc == 0 && b->data->targets)
-        rc = dnn_stage_eval_make(b->stage, &b->metrics, err);
-    if (rc == 0 && b->data->targets && report) {
+    if (rc == 0 && evaluated) rc = dnn_stage_eval_make(b->stage, &b->metrics, err);
+    if (rc == 0 && evaluated && report) {
         dnn_feed_columns(b->data->feed, &col);
         rc = dnn_infer_result_evaluate(b->r, opts, &col[b->data->target[0]],
                                        b->shape[0].dim[b->shape[0].ndim - 1],
@@ -324,7 +324,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
-        .resume = report && b->slices == NULL && !b->data->targets,
+        .resume = report && b->slices == NULL && !evaluated,
         .source = b->data->source,
         .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
         .classifier = b->shape[0].ndim == 1};

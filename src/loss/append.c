@@ -141,17 +141,19 @@ static int fail_names(const struct loss_term *term, const struct dnn_loss_net *n
     return rc;
 }
 
-/* The output a term is for. */
-static int find_output(const struct loss_term *term, const struct dnn_loss_net *net,
-                       const int *target, int *out, struct dnn_err *err)
+bool dnn_loss_every(const struct dnn_loss *loss)
+{
+    return loss->nterms == 1 && loss->term[0].output == NULL;
+}
+
+int dnn_loss_output(const struct loss_term *term, const struct dnn_loss_net *net,
+                    const int *target)
 {
     for (int i = 0; i < net->noutputs; i++)
         if (term->output == NULL ? target[i] == DNN_NONE || net->noutputs == 1
-                                 : strcmp(term->output, net->name[i]) == 0) {
-            *out = i;
-            return 0;
-        }
-    return fail_names(term, net, err);
+                                 : strcmp(term->output, net->name[i]) == 0)
+            return i;
+    return DNN_NONE;
 }
 
 static int add_target(struct loss_ctx *ctx, enum dnn_loss_target is,
@@ -214,8 +216,7 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
                     const struct dnn_loss_net *net, int *target, int *of,
                     const int **terms, struct dnn_err *err)
 {
-    /* A single loss without "output" is used for every output. */
-    bool every = loss->nterms == 1 && loss->term[0].output == NULL;
+    bool every = dnn_loss_every(loss);
     int n = every ? net->noutputs : loss->nterms;
     int *list = dnn_arena_alloc(prog->arena, ((size_t)n + 1) * sizeof *list);
 
@@ -226,9 +227,9 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
     }
     for (int i = 0; i < n; i++) {
         const struct loss_term *term = &loss->term[every ? 0 : i];
-        int out = i;
+        int out = every ? i : dnn_loss_output(term, net, target);
 
-        if (!every) DNN_TRY(find_output(term, net, target, &out, err));
+        if (out == DNN_NONE) return fail_names(term, net, err);
         list[i] = add(term, prog, net, out, target, of, err);
         if (list[i] < 0) return list[i];
     }

@@ -64,14 +64,17 @@ int dnn_loss_append(const struct dnn_loss *loss, struct dnn_prog *prog,
 
 /* How values of an output become probabilities of classes. */
 enum dnn_probability {
-    DNN_PROBABILITY_NONE, /* they are values, or probabilities already              */
+    DNN_PROBABILITY_NONE,  /* they are values                                       */
+    DNN_PROBABILITY_GIVEN, /* they are probabilities                                */
     DNN_PROBABILITY_SOFTMAX,
     DNN_PROBABILITY_SIGMOID,
     DNN_PROBABILITY_EXP /* the network ends in a log-softmax */
 };
-/* Local.  What the loss applies to output y of a program made for inference. */
+/* Local.  What the terms of output i apply to it, in a program made for inference;
+ * net: noutputs, output and name are used. */
 enum dnn_probability dnn_loss_probability(const struct dnn_loss *loss,
-                                          const struct dnn_prog *prog, int y);
+                                          const struct dnn_prog *prog,
+                                          const struct dnn_loss_net *net, int i);
 /* Local.  Whether output y ends in a softmax, log-softmax, sigmoid or tanh: its values
  * are then from -1 to 1, except for a log-softmax. */
 bool dnn_loss_bounded(const struct dnn_prog *prog, int y);

@@ -16,4 +16,11 @@ struct dnn_loss {
     struct loss_term *term;
 };
 
+/* Whether it is a single loss without "output", which is used for every output. */
+bool dnn_loss_every(const struct dnn_loss *loss);
+/* The output a term is for; target: DNN_NONE for outputs without a term so far.
+ * DNN_NONE: there is none. */
+int dnn_loss_output(const struct loss_term *term, const struct dnn_loss_net *net,
+                    const int *target);
+
 #endif

@@ -65,7 +65,7 @@ static void row_odds(const struct dnn_view *v, const float *x, double *odds)
 {
     double e[MAX_CLASSES], top = -INFINITY;
 
-    if (!v->batch->logits) {
+    if (v->batch->logits != DNN_LOGITS_SOFTMAX) {
         for (int64_t c = 0; c < v->channels; c++)
             odds[c] = odds_of(v, x[c]);
         return;

@@ -19,7 +19,7 @@ static double clip(double p)
     return fmin(fmax(p, min_p), 1);
 }
 
-/* The probabilities of a row: the outputs, or their softmax. */
+/* The probabilities of a row: the outputs, their sigmoid, or their softmax. */
 static void probabilities(const struct dnn_view *v, const float *x, double *p)
 {
     double largest = -INFINITY, sum = 0;
@@ -28,7 +28,9 @@ static void probabilities(const struct dnn_view *v, const float *x, double *p)
         p[c] = (double)x[c];
         largest = fmax(largest, p[c]);
     }
-    if (!v->batch->logits) return;
+    for (int64_t c = 0; c < v->channels && v->batch->logits == DNN_LOGITS_SIGMOID; c++)
+        p[c] = 1 / (1 + exp(-p[c]));
+    if (v->batch->logits != DNN_LOGITS_SOFTMAX) return;
     for (int64_t c = 0; c < v->channels; c++)
         sum += p[c] = exp(p[c] - largest);
     for (int64_t c = 0; c < v->channels; c++)

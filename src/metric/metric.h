@@ -47,6 +47,9 @@ enum dnn_scores {
     DNN_SCORES_VALUES   /* regression                                                 */
 };
 
+/* The activation that an output is before. */
+enum dnn_logits { DNN_LOGITS_NONE, DNN_LOGITS_SOFTMAX, DNN_LOGITS_SIGMOID };
+
 /* A batch: output (n samples, positions..., channels) in f32; target either class
  * numbers i32 (n, positions...) or f32 of the output's shape (one-hot, masks, values).
  */
@@ -56,7 +59,7 @@ struct dnn_metric_batch {
     const int32_t *labels; /* or NULL */
     const float *values;   /* or NULL */
     int64_t ignore;        /* target to ignore, such as 255; -1: none */
-    bool logits;           /* output is before the sigmoid or softmax */
+    enum dnn_logits logits;
 };
 
 struct dnn_metrics; /* a set of metrics, with their sums */

@@ -30,9 +30,9 @@ struct dnn_conversion {
     struct dnn_scale scale;
 };
 
-/* The conversion of a column that is not of a prepared dataset: class numbers to i32,
- * others to f32.  Images of integers are multiplied by image_scale; 0: 1/255 for u8, 1
- * else. */
+/* The conversion of a column that is not of a prepared dataset: class numbers, except
+ * inputs, to i32, others to f32.  Images of integers are multiplied by image_scale; 0:
+ * 1/255 for u8, 1 else. */
 void dnn_conversion_column(const struct dnn_column *column, double image_scale,
                            struct dnn_conversion *out);
 /* Set the scale of n channels, at most DNN_SCALE_PERIOD (1: the same for all). */

@@ -34,7 +34,8 @@ static bool is_real(enum dnn_dtype type)
 
 static bool is_integer(const struct dnn_column *c)
 {
-    if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK) return true;
+    if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK)
+        return c->role != DNN_ROLE_INPUT; /* inputs of a network are real numbers */
     return c->role == DNN_ROLE_EXTRA && c->kind == DNN_KIND_VALUES && !is_real(c->type);
 }
 

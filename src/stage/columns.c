@@ -33,6 +33,21 @@ static bool fits(const struct dnn_shape *column, const struct dnn_shape *value)
     return a == b;
 }
 
+/* The targets of validation and test data must be class numbers if those of the
+ * training data are. */
+static int check_kind(const struct dnn_stage *s, const struct dnn_column *target, int i,
+                      struct dnn_err *err)
+{
+    bool labels = s->target_is[i] == DNN_TARGET_LABELS;
+
+    if ((target->type == DNN_I32) == labels) return 0;
+    return dnn_fail(err, DNN_EDATA,
+                    "target '%s' of the data has %s, but that of the training data has "
+                    "%s; prepare both with the same --target-kind",
+                    target->name, labels ? "values" : "class numbers",
+                    labels ? "class numbers" : "values");
+}
+
 static int match(const char *what, const struct dnn_column *col, const int *found,
                  int nfound, int nwanted, const struct dnn_model *m, const int *value,
                  struct dnn_err *err)
@@ -46,6 +61,7 @@ static int match(const char *what, const struct dnn_column *col, const int *foun
             "each column in dnn-prepare",
             nfound, what, nfound == 1 ? "" : "s", nwanted);
     for (int i = 0; i < nwanted; i++) {
+        if (value[i] == DNN_NONE) continue; /* a target that no loss uses */
         const struct dnn_shape *expected = dnn_prog_shape(m->prog, value[i]);
         struct dnn_shape each = *expected;
 
@@ -73,9 +89,11 @@ int dnn_stage_columns(const struct dnn_stage *s, struct dnn_stage_data *data,
     int n = columns_of_role(col, ncols, DNN_ROLE_INPUT, data->input);
     DNN_TRY(match("input", col, data->input, n, m->ninputs, m, m->input, err));
     n = columns_of_role(col, ncols, DNN_ROLE_TARGET, data->target);
-    data->targets = n > 0 && s->mode != DNN_CONFIG_INFER;
-    if (!data->targets && data != &s->train && s->mode != DNN_CONFIG_EVAL) return 0;
-    return match("target", col, data->target, n, m->noutputs, m, m->target, err);
+    if (data->role == DNN_MODEL_INFER) return 0;
+    DNN_TRY(match("target", col, data->target, n, m->noutputs, m, m->target, err));
+    for (int i = 0; i < n; i++)
+        DNN_TRY(check_kind(s, &col[data->target[i]], i, err));
+    return 0;
 }
 
 static int read(void *arg, bool target, int i, int64_t skip, int64_t count, void *to,

@@ -220,6 +220,10 @@ static int open_all(struct dnn_stage *s, struct dnn_err *err)
         if (!dnn_stage_has_targets(s->eval.feed)) s->mode = DNN_CONFIG_INFER;
         s->test = &s->eval;
     }
+    s->train.role = DNN_MODEL_TRAIN;
+    if (s->eval.feed != NULL && dnn_stage_has_targets(s->eval.feed) &&
+        s->mode != DNN_CONFIG_INFER)
+        s->eval.role = DNN_MODEL_EVALUATE;
     int rc = find_targets(s, s->train.feed != NULL ? s->train.feed : s->eval.feed, err);
     return dnn_comm_agree(s->session->comm, rc, err);
 }

@@ -16,6 +16,7 @@ struct dnn_stage_eval {
     struct dnn_metrics **set; /* owned; deterministic: one per micro-batch           */
     void *target;             /* owned: the first target of a micro-batch            */
     int64_t samples;          /* that fit into it                                    */
+    enum dnn_probability how; /* the first output becomes probabilities              */
 };
 
 /* ---- metrics ---- */
@@ -32,6 +33,31 @@ void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
         *positions *= s->dim[i];
 }
 
+int dnn_stage_probability(const struct dnn_loss *loss, const struct dnn_graph *graph,
+                          int k, enum dnn_probability *out, bool *bounded,
+                          struct dnn_err *err)
+{
+    const size_t n = (size_t)graph->noutputs;
+    int *output = dnn_alloc(n * sizeof *output);
+    const char **name = dnn_alloc(n * sizeof *name);
+    /* Without fusion, which would hide the last activation. */
+    struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
+    const struct dnn_loss_net net = {
+        .noutputs = graph->noutputs, .output = output, .name = name};
+
+    for (int i = 0; i < graph->noutputs; i++)
+        name[i] = graph->node[graph->output[i]].name;
+    int rc = dnn_graph_lower(graph, 1, prog, output, err);
+    if (rc == 0) {
+        *out = dnn_loss_probability(loss, prog, &net, k);
+        *bounded = dnn_loss_bounded(prog, output[k]);
+    }
+    dnn_prog_free(prog);
+    dnn_free(name);
+    dnn_free(output);
+    return rc;
+}
+
 int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
                         struct dnn_err *err)
 {
@@ -39,9 +65,13 @@ int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
     const struct dnn_config *config = stage->config;
     struct dnn_stage_eval *e = dnn_alloc(sizeof *e);
     int64_t channels, positions;
-    int first, last, rc = 0;
+    int first, last;
+    bool bounded;
 
     e->stage = stage;
+    int rc =
+        dnn_stage_probability(config->loss, dnn_replica_model(stage->replica)->graph, 0,
+                              &e->how, &bounded, err);
     dnn_stage_extents(stage, &channels, &positions);
     /* rmldnn reports Dice as the accuracy of masks, whatever the loss. */
     bool masks =
@@ -52,13 +82,11 @@ int dnn_stage_eval_make(struct dnn_stage *stage, struct dnn_stage_eval **out,
     e->set = dnn_alloc((size_t)sets * sizeof *e->set);
     for (; e->nsets < sets && rc == 0; e->nsets++)
         rc = dnn_config_metrics(config, defaults, channels, &e->set[e->nsets], err);
-    if (rc < 0) {
-        e->nsets--;
+    if (rc < 0)
         dnn_stage_eval_free(e);
-        return rc;
-    }
-    *out = e;
-    return 0;
+    else
+        *out = e;
+    return rc;
 }
 
 void dnn_stage_eval_free(struct dnn_stage_eval *eval)
@@ -154,6 +182,10 @@ static int read_targets(struct run *r, struct dnn_metric_batch *view, int64_t sk
 /* Add a micro-batch to the metrics, and pass it on. */
 static int see(void *arg, const struct dnn_replica_seen *seen, struct dnn_err *err)
 {
+    static const enum dnn_logits logits[] = {
+        [DNN_PROBABILITY_SOFTMAX] = DNN_LOGITS_SOFTMAX,
+        [DNN_PROBABILITY_SIGMOID] = DNN_LOGITS_SIGMOID,
+        [DNN_PROBABILITY_EXP] = DNN_LOGITS_SOFTMAX};
     struct run *r = arg;
     struct dnn_stage_seen s = {
         .batch = r->data->batch,
@@ -167,6 +199,7 @@ static int see(void *arg, const struct dnn_replica_seen *seen, struct dnn_err *e
     if (r->eval != NULL) {
         int set = r->eval->nsets > 1 ? seen->part : 0;
 
+        s.view.logits = logits[r->eval->how];
         DNN_TRY(read_targets(r, &s.view, s.skip, s.n, err));
         DNN_TRY(dnn_metrics_add(r->eval->set[set], &s.view, err));
     }
@@ -198,7 +231,6 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
 /* All ranks agree on errors before the next batch, because batches are collective. */
 static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *err)
 {
-    enum dnn_model_role role = r->eval != NULL ? DNN_MODEL_EVALUATE : DNN_MODEL_INFER;
     const struct dnn_batch *b;
 
     /* An interrupted run may have completed all. */
@@ -210,7 +242,7 @@ static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *e
             DNN_TRY(r->watch->batch(r->watch->arg, i, err));
         if (i == n) break;
         dnn_stage_batch(r->data, b, &r->mine);
-        rc = dnn_replica_eval(r->stage->replica, role, &r->mine, see, r, err);
+        rc = dnn_replica_eval(r->stage->replica, r->data->role, &r->mine, see, r, err);
     }
     return 0;
 }

@@ -6,6 +6,7 @@
 #ifndef DNN_STAGE_EVAL_H
 #define DNN_STAGE_EVAL_H
 
+#include "loss/loss.h"
 #include "metric/metric.h"
 #include "picture/figure.h"
 #include "stage/stage.h"
@@ -26,6 +27,12 @@ struct dnn_metrics *dnn_stage_metrics(const struct dnn_stage_eval *eval);
  */
 void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
                        int64_t *positions);
+
+/* Local.  How the loss makes probabilities of output k of a network, and whether the
+ * output is bounded (dnn_loss_bounded()). */
+int dnn_stage_probability(const struct dnn_loss *loss, const struct dnn_graph *graph,
+                          int k, enum dnn_probability *out, bool *bounded,
+                          struct dnn_err *err);
 
 /* Some samples of a batch, and the outputs for them. */
 struct dnn_stage_seen {

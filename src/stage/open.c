@@ -72,20 +72,6 @@ bool dnn_stage_has_targets(const struct dnn_feed *feed)
     return false;
 }
 
-/* What the data of an evaluation is run for; DNN_MODEL_TRAIN: nothing. */
-static enum dnn_model_role role_of(const struct dnn_stage *s,
-                                   const struct dnn_stage_data *data)
-{
-    bool written = data == s->test;
-
-    if (data->feed == NULL) return DNN_MODEL_TRAIN;
-    if (s->mode == DNN_CONFIG_EVAL) return DNN_MODEL_EVALUATE;
-    if (s->mode == DNN_CONFIG_TRAIN && data == &s->eval &&
-        dnn_stage_has_targets(data->feed))
-        return DNN_MODEL_EVALUATE;
-    return written ? DNN_MODEL_INFER : DNN_MODEL_TRAIN;
-}
-
 /* Which batches the replica has to run. */
 static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
 {
@@ -93,10 +79,11 @@ static void set_batches(const struct dnn_stage *s, struct dnn_replica_cfg *cfg)
         &s->eval, &s->separate_test, &s->train};
 
     for (int i = 0; i < DNN_STAGE_PARTS; i++) {
-        enum dnn_model_role role = i < 2 ? role_of(s, all[i]) : DNN_MODEL_TRAIN;
+        enum dnn_model_role role = all[i]->role;
         struct dnn_replica_batches *b = &cfg->batches[role];
 
-        if (all[i]->feed == NULL || (i < 2 && role == DNN_MODEL_TRAIN)) continue;
+        if (all[i]->feed == NULL) continue;
+        if (role == DNN_MODEL_INFER && all[i] != s->test) continue;
         *b = dnn_stage_batches(s, role);
         set_sizes(b, all[i]->feed);
     }

@@ -20,7 +20,7 @@ struct dnn_stage_data {
     struct dnn_augment *augment; /* owned; or NULL                                 */
     struct dnn_feed *feed;       /* owned; NULL: no samples                        */
     int64_t batch_size;          /* of all ranks                                   */
-    bool targets;                /* has targets, and they are used                 */
+    enum dnn_model_role role;    /* EVALUATE: has targets, and they are used       */
     int *input, *target;         /* owned: index of the column of each input, output */
     const struct dnn_batch *batch; /* the current one */
 };

@@ -26,8 +26,7 @@ static void choose_metric(struct train_monitor *m)
     const char *metric = m->run->config->ckpt->best;
 
     if (metric == NULL && early != NULL) metric = early->metric;
-    if (metric == NULL)
-        metric = eval->feed != NULL && eval->targets ? "val_loss" : "loss";
+    if (metric == NULL) metric = eval->role == DNN_MODEL_EVALUATE ? "val_loss" : "loss";
     m->best_rule.metric = metric;
     if (early != NULL && strcmp(metric, early->metric) == 0)
         m->best_rule.mode = early->mode;

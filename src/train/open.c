@@ -19,7 +19,7 @@ static int open_local(struct train_loop *t, struct dnn_err *err)
     const struct dnn_config *config = run->config;
     struct dnn_model *m = dnn_train_model(run);
 
-    if (run->stage->eval.targets) {
+    if (run->stage->eval.role == DNN_MODEL_EVALUATE) {
         DNN_TRY(dnn_stage_eval_make(run->stage, &run->eval, err));
         run->metrics = dnn_stage_metrics(run->eval);
     }

@@ -141,6 +141,27 @@ for name in os.listdir("from-dataset"):
         same(name, np.load("from-files/" + name), np.load("from-dataset/" + name), 1e-5)
         n += 1
 is_true(f"{n} samples", n == 2)')"
+result "tiles and batches of a dataset whose integers are not scaled" "$(
+    echo '{"from": "pictures", "to": "unscaled.bp", "scale": 1}' > unscaled.json
+    guarded dnn-prepare -q unscaled.json
+    infer 0 net-pictures/model.dnn unscaled.bp --output unscaled
+    infer 0 net-pictures/model.dnn unscaled.bp --output unscaled-tiles --set inference.tiles=true
+    py '
+for i in range(10):
+    same("sample", np.load(f"unscaled-tiles/{i}.npy"), np.load(f"unscaled/{i}.npy"), 1e-5)')"
+echo '{"layers": [{"class_name": "Activation", "config": {"activation": "linear"}}], "input": [8, 8, 8, 1],
+ "data": {"test_from": {"input_path": "scans-masks", "input_kind": "mask"}}}' > same.json
+result "a mask as input has its class numbers as values, in batches and tiles" "$(
+    for tiles in auto true; do
+        infer 0 --config=same.json --set data.test_output_path="same-$tiles" --set inference.formats=npy \
+            --set inference.tiles="$tiles"
+    done
+    py '
+import nibabel
+for i in range(6):
+    x = nibabel.load(f"scans-masks/{i}.nii").get_fdata().T
+    same("batches", np.load(f"same-auto/{i}.npy").squeeze(), x.squeeze())
+    same("tiles", np.load(f"same-true/{i}.npy").squeeze(), x.squeeze(), 1e-6)')"
 result "a dataset with one split needs no choice" "$(
     infer 0 $seg big.bp --output one-split
     [ "$(find one-split -name '*.npy' | wc -l)" = 3 ] || ls one-split)"

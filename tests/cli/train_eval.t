@@ -100,4 +100,41 @@ result "val_loss is the training loss" "$(
         'optimizer={"type": "SGD", "learning_rate": 1e-30}'
     scores still | awk 'NR > 1 { d = $1 - $2; if (d < 0) d = -d; if (!(d <= 1e-6 * $1)) print }
         END { if (NR != 3) print NR " lines" }')"
+# Outputs of test data that are not the validation data, which are evaluated.
+sed 's/"samples": 24/"samples": 20/; s/blobs.bp/three.bp/
+     s/"train".*/"train": 0.45, "validation": 0.25, "test": 0.3}}]}/' prepare.json > three.json
+guarded dnn-prepare -q three.json || exit 1
+result "test data with targets, and another number of samples than the validation data" "$(
+    train_on tested 2 data.dataset=three.bp data.batch_size=4 data.test_batch_size=4 data.test_output_path=written
+    [ -s written/output_2.h5 ] || ls written)"
+# Test data whose target is not of the kind that training has.
+for kind in mask image; do
+    guarded dnn-prepare -q --generate blobs3d --set samples=4 --set size=8 --set classes=2 --to all.bp &&
+        guarded dnn-prepare -q --export all all.bp &&
+        guarded dnn-prepare -q --from all/input --target all/target --target-kind "$kind" --to "$kind.bp" || exit 1
+    rm -rf all
+done
+kinds() { train_on kinds "$1" data.dataset="$2.bp" data.split=all data.validation=null data.test_dataset="$3.bp" data.test_split=all "${@:4}"; }
+result "values as targets of a test, class numbers as those of the training" "$(
+    kinds 1 mask image | grep -Fxq "dnn-train: target 'target' of the data has values, but that of the training data has class numbers; prepare both with the same --target-kind" ||
+        cat output)"
+result "class numbers as targets of a test, values as those of the training" "$(
+    kinds 1 image mask loss=mse metrics=mse \
+        layers='[{"class_name": "Conv3D", "config": {"filters": 1, "kernel_size": 1}}]' | grep -Fxq "dnn-train: target 'target' of the data has class numbers, but that of the training data has values; prepare both with the same --target-kind" ||
+        cat output)"
+# A network that ends in a sigmoid, and one of logits with a loss that applies it.
+sed 's/"classes": 2/"classes": 1/; s/blobs.bp/one.bp/' prepare.json > one.json
+guarded dnn-prepare -q one.json || exit 1
+# sigmoid NAME ACTIVATION LOSS
+sigmoid() {
+    train_on "$1" 1 data.dataset=one.bp "loss=$3" 'metrics=["accuracy", "dice", "auc"]' layers="[
+        {\"class_name\": \"Conv3D\", \"config\": {\"filters\": 1, \"kernel_size\": 3,
+            \"padding\": \"same\", \"activation\": \"$2\"}}]"
+}
+for loss in bce dice; do
+    result "$loss: metrics of logits are those of probabilities" "$(
+        sigmoid "$loss-probabilities" sigmoid "\"$loss\""
+        sigmoid "$loss-logits" linear "{\"function\": \"$loss\", \"source\": \"sigmoid\"}"
+        near "$loss-probabilities" "$loss-logits" 1e-4)"
+done
 finish

@@ -387,6 +387,69 @@ static void reshaped(void)
     dnn_prog_free(o.prog);
 }
 
+/* ---- probabilities ---- */
+
+static void becomes(const char *text, const char *ends, const char *shape,
+                    enum dnn_probability want)
+{
+    struct outputs o = outputs(1, &ends, &shape);
+    struct dnn_loss *loss = read_loss(text);
+    const struct dnn_loss_net net = {
+        .noutputs = 1, .output = o.y, .name = (const char *const[]){"a"}};
+
+    is_int(dnn_loss_probability(loss, o.prog, &net, 0), want, text);
+    dnn_loss_free(loss);
+    dnn_prog_free(o.prog);
+}
+
+static void probabilities(void)
+{
+    becomes("\"mse\"", "none", "2x3", DNN_PROBABILITY_NONE);
+    becomes("\"xent\"", "softmax", "2x3", DNN_PROBABILITY_GIVEN);
+    becomes("\"xent\"", "none", "2x3", DNN_PROBABILITY_SOFTMAX);
+    becomes("{\"function\": \"xent\", \"source\": \"none\"}", "none", "2x3",
+            DNN_PROBABILITY_SOFTMAX);
+    becomes("\"nll\"", "log_softmax", "2x3", DNN_PROBABILITY_EXP);
+    becomes("\"nll\"", "none", "2x3", DNN_PROBABILITY_SOFTMAX);
+    becomes("{\"function\": \"nll\", \"source\": \"none\"}", "none", "2x3",
+            DNN_PROBABILITY_EXP);
+    becomes("\"kl_div\"", "none", "2x3", DNN_PROBABILITY_SOFTMAX);
+    becomes("\"bce\"", "none", "2x1", DNN_PROBABILITY_GIVEN);
+    becomes("\"bce\"", "sigmoid", "2x1", DNN_PROBABILITY_GIVEN);
+    becomes("{\"function\": \"bce\", \"source\": \"sigmoid\"}", "none", "2x3",
+            DNN_PROBABILITY_SIGMOID);
+    becomes("\"bce_logits\"", "none", "2x3", DNN_PROBABILITY_SIGMOID);
+    becomes("\"focal\"", "none", "2x1", DNN_PROBABILITY_SIGMOID);
+    becomes("\"focal\"", "none", "2x3", DNN_PROBABILITY_SOFTMAX);
+    becomes("\"hinge\"", "none", "2x1", DNN_PROBABILITY_SIGMOID);
+    becomes("\"multi_margin\"", "none", "2x3", DNN_PROBABILITY_NONE);
+    becomes("{\"function\": \"dice\", \"source\": \"none\"}", "none", "2x3x2",
+            DNN_PROBABILITY_GIVEN);
+    becomes("{\"function\": \"dice\", \"source\": \"sigmoid\"}", "none", "2x3x2",
+            DNN_PROBABILITY_SIGMOID);
+    becomes("[\"mae\", {\"function\": \"dice\", \"source\": \"softmax\", "
+            "\"output\": \"a\"}]",
+            "none", "2x3x2", DNN_PROBABILITY_SOFTMAX);
+}
+
+/* Each output has what its own terms apply, in any order. */
+static void probabilities_of_two(const char *text)
+{
+    static const char *const ends[] = {"none", "none"};
+    static const char *const shapes[] = {"2x3", "2x4"};
+    struct outputs o = outputs(2, ends, shapes);
+    struct dnn_loss *loss = read_loss(text);
+    const struct dnn_loss_net net = {
+        .noutputs = 2, .output = o.y, .name = (const char *const[]){"a", "b"}
+    };
+
+    is_int(dnn_loss_probability(loss, o.prog, &net, 0), DNN_PROBABILITY_SOFTMAX, text);
+    is_int(dnn_loss_probability(loss, o.prog, &net, 1), DNN_PROBABILITY_NONE,
+           "the other is values");
+    dnn_loss_free(loss);
+    dnn_prog_free(o.prog);
+}
+
 int main(void)
 {
     tables();
@@ -395,5 +458,9 @@ int main(void)
     one_output();
     two_outputs();
     reshaped();
+    probabilities();
+    probabilities_of_two("[\"xent\", \"mse\"]");
+    probabilities_of_two("[{\"function\": \"mse\", \"output\": \"b\"}, \"xent\"]");
+    probabilities_of_two("{\"function\": \"xent\", \"output\": \"a\"}");
     return done();
 }

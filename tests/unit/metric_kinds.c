@@ -293,6 +293,13 @@ static void test_probabilities(void)
     is_value(m, "categorical_mse", (.25 + 0 + .5625) / 3);
     is_value(m, "categorical_mae", (.5 + 0 + .75) / 3);
     dnn_metrics_free(m);
+    static const float logit[] = {0, 3, 40, -40}; /* of sigmoids: 0.5, 0.95, 1, 0 */
+    const struct dnn_metric_batch s = {2,     1,    2,  logit,
+                                       label, NULL, -1, DNN_LOGITS_SIGMOID};
+    m = counted("[\"categorical_mse\", \"auc\"]", &s);
+    is_value(m, "categorical_mse", (.25 + 1) / 2);
+    is_value(m, "auc_0", 0);
+    dnn_metrics_free(m);
     static const float even[] = {.5f, .5f}, share[] = {.25f, .75f};
     const struct dnn_metric_batch k = {1, 1, 2, share, NULL, even, -1, false};
     m = counted("\"kl_divergence_metric\"", &k);
