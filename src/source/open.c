@@ -332,8 +332,7 @@ static int prepare(const struct dnn_config *config, struct dnn_source *from,
     }
     const char *record = dnn_package_info(model)->preparation;
     *out = from;
-    if (record != NULL)
-        rc = dnn_prepare_apply(record, strlen(record), from, out, NULL, err);
+    if (record != NULL) rc = dnn_prepare_apply(record, strlen(record), from, out, err);
     dnn_package_close(model);
     return rc < 0 ? dnn_prefix(err, "data.test_preparation: %s: ", path) : 0;
 }
