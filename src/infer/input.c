@@ -153,6 +153,14 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
     return 0;
 }
 
+int dnn_infer_input_position(const struct infer_input *in, int64_t sample,
+                             const struct dnn_shape *shape, struct dnn_position *out,
+                             struct dnn_err *err)
+{
+    return dnn_infer_position(in->config, in->source, sample, in->input, shape, out,
+                              err);
+}
+
 int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
                            struct dnn_err *err)
 {

@@ -314,6 +314,8 @@ static int follow(const struct applied *a, int64_t i, int c,
 
     *state = a->origins.states.state[c];
     int rc = dnn_source_try_shape(from, i, c, &state->column.shape, err);
+    if (rc == 0 && (a->whole >> c & 1) != 0)
+        rc = dnn_source_position(from, i, c, &state->position, err);
     for (int k = 0; k < p->nsteps && rc == 0; k++)
         if ((p->step[k].columns >> c & 1) != 0 && !is_pointwise(&p->step[k]))
             rc = p->step[k].type->state(&p->step[k], c, state, err);
@@ -331,6 +333,19 @@ static int shape_of(const struct dnn_source *source, int64_t i, int c,
     for (int d = 0; d < out->ndim && d < state.column.shape.ndim; d++)
         if (out->dim[d] == DNN_UNKNOWN) out->dim[d] = state.column.shape.dim[d];
     return dnn_shape_known(out) ? 0 : DNN_SOURCE_WHOLE;
+}
+
+static int position(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err)
+{
+    const struct applied *a = (const struct applied *)source;
+    struct dnn_column_state state;
+
+    if ((a->whole >> c & 1) == 0)
+        return dnn_source_position(from_of(source), i, c, out, err);
+    int rc = follow(a, i, c, &state, err);
+    *out = rc == 0 ? state.position : (struct dnn_position){0};
+    return rc < 0 ? rc : 0;
 }
 
 /* The steps on a box of column c. */
@@ -442,7 +457,8 @@ int dnn_prepare_apply(const char *record, size_t len, struct dnn_source *from,
                                  .group = from->type->group == NULL ? NULL : group,
                                  .close = close_applied,
                                  .shape = shape_of,
-                                 .read_box = read_box};
+                                 .read_box = read_box,
+                                 .position = position};
     a->base = dnn_source_like(from, &a->type);
     a->prepare = dnn_alloc(sizeof *a->prepare);
     int rc = read_record(a->prepare, record, len, err);

@@ -25,7 +25,8 @@ enum { DNN_PREPARE_STEPS = 32, DNN_PREPARE_SETS = 8, DNN_PREPARE_PARTS = 3 };
  * until a step needs their values. */
 struct dnn_column_state {
     struct dnn_column column;
-    int nscale; /* 0: none; else 1 or the number of channels */
+    struct dnn_position position; /* of one sample; all 0: unknown */
+    int nscale;                   /* 0: none; else 1 or the number of channels */
     double scale[DNN_STATS_CHANNELS], offset[DNN_STATS_CHANNELS];
 };
 
