@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "data/dataset.h"
@@ -197,6 +198,52 @@ static void find_targets(const char *path, const struct dnn_package_info *info,
     how->target.layout = DNN_LAYOUT_AUTO;
 }
 
+static bool has(const struct dnn_list *names, const char *name)
+{
+    for (int64_t i = 0; i < names->count; i++)
+        if (strcmp(names->texts[i], name) == 0) return true;
+    return false;
+}
+
+/* Whether directories of pictures are classes of the model, which then numbers them;
+ * otherwise they are no targets. */
+static void find_classes(const struct dnn_package_info *info, struct dnn_import *how)
+{
+    const struct dnn_package_target *net = info->targets.objects;
+    bool labels =
+        info->targets.count > 0 && net->kind != NULL &&
+        strcmp(net->kind, dnn_choice_name(dnn_kind_choices, DNN_KIND_LABEL)) == 0;
+    struct dnn_source *with = NULL, *without = NULL;
+    const char *unknown = NULL;
+
+    if (dnn_import_open(how, &with, NULL) < 0) return;
+    how->no_classes = true;
+    bool classes =
+        dnn_import_open(how, &without, NULL) == 0 && with->ncols > without->ncols;
+    const struct dnn_column *col = &with->col[with->ncols - 1];
+    for (int64_t i = 0; classes && i < col->classes && unknown == NULL; i++)
+        if (!has(&net->class_names, col->class_name[i])) unknown = col->class_name[i];
+    how->no_classes = classes && (!labels || unknown != NULL);
+    if (labels && how->no_classes)
+        dnn_log(DNN_WARN, "infer",
+                "%s: the directory \"%s\" is not a class of the model; the outputs are "
+                "not evaluated",
+                how->input.path, unknown);
+    else if (classes && labels)
+        how->classes = net->class_names;
+    dnn_source_close(without);
+    dnn_source_close(with);
+}
+
+static void add_names(struct dnn_buf *json, const struct dnn_list *names)
+{
+    for (int64_t i = 0; i < names->count; i++) {
+        dnn_buf_add(json, i == 0 ? ", \"classes\": [" : ", ");
+        dnn_json_quoted(json, names->texts[i]);
+    }
+    if (names->count > 0) dnn_buf_add(json, "]");
+}
+
 static void add_inputs(struct changes *c, const char *input, const char *target,
                        const struct dnn_package_info *info)
 {
@@ -208,11 +255,14 @@ static void add_inputs(struct changes *c, const char *input, const char *target,
     struct dnn_buf json = {0};
 
     if (info->inputs.count == 1) find_layout(input, net, &how);
+    if (target == NULL) find_classes(info, &how);
     dnn_buf_add(&json, "{\"input_path\": ");
     dnn_json_quoted(&json, input);
     dnn_buf_add(&json, ", \"input_layout\": \"%s\", \"whole\": %s, \"input_gray\": %s",
                 dnn_choice_name(dnn_layout_choices, how.input.layout),
                 how.whole ? "true" : "false", how.input.gray ? "true" : "false");
+    add_names(&json, &how.classes);
+    if (how.no_classes) dnn_buf_add(&json, ", \"no_classes\": true");
     if (target != NULL) {
         find_targets(target, info, &how);
         dnn_buf_add(&json, ", \"target_path\": ");

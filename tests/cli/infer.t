@@ -338,6 +338,25 @@ totals = read_json("judged-photos/test.json")
 is_true("accuracy", totals["accuracy"] == 1 and totals["samples"] == 36)
 is_true("names", [c["name"] for c in totals["evaluation"]["classes"]] == ["cat", "dog, big", "owl"])')"
 
+result "directories have the class numbers of the model" "$(
+    mkdir some other
+    cp -r photos/owl "photos/dog, big" some
+    infer 0 net-photos/model.dnn some --output judged-some
+    py '
+totals = read_json("judged-some/test.json")
+is_true("accuracy", totals["accuracy"] == 1 and totals["samples"] == 24)'
+    cp -r photos/owl other/bird
+    cp -r photos/cat other
+    infer 0 net-photos/model.dnn other --output judged-other
+    says 'other: the directory "bird" is not a class of the model; the outputs are not evaluated'
+    [ ! -e judged-other/test.json ] || echo evaluated)"
+result "directories of pictures are no targets of a segmentation" "$(
+    mkdir -p days/1 days/2
+    cp pictures/[0-4].png days/1
+    cp pictures/[5-9].png days/2
+    infer 0 net-pictures/model.dnn days --output days-out
+    ls days-out/1/0.npy days-out/2/5.npy > /dev/null)"
+
 # ---- model files ----
 
 result "--describe" "$(
