@@ -304,6 +304,49 @@ static bool is_set(const struct dnn_infer_model *m, const char *key)
     return is;
 }
 
+/* The steps of a record that change samples, as JSON; NULL: unknown.  The caller owns
+ * it: dnn_free(). */
+static char *steps_of(const char *record)
+{
+    struct dnn_json *file = NULL;
+    struct dnn_buf out = {0};
+
+    if (record == NULL ||
+        dnn_json_text("steps", record, strlen(record), &file, NULL) < 0)
+        return NULL;
+    struct dnn_jobj top = dnn_json_top(file), steps = dnn_json_sub(&top, "steps");
+    dnn_buf_add(&out, "[");
+    for (struct dnn_jobj it = dnn_json_first(&steps); it.val != NULL;
+         it = dnn_json_next(&it)) {
+        struct dnn_jobj step = dnn_json_first(&it);
+
+        if (step.val == NULL || strcmp(step.name, "split") == 0 ||
+            strcmp(step.name, "balance") == 0)
+            continue;
+        char *text = dnn_json_compact(&it);
+        dnn_buf_add(&out, "%s%s", out.len > 1 ? ", " : "", text);
+        dnn_free(text);
+    }
+    dnn_buf_add(&out, "]");
+    dnn_json_free(file);
+    return out.text;
+}
+
+/* A dataset is used as it is: warn if its steps are not those of the training data. */
+static void compare_steps(const char *path, const char *record, const char *trained)
+{
+    char *is = steps_of(record), *was = steps_of(trained);
+
+    if (is != NULL && was != NULL && strcmp(is, was) != 0)
+        dnn_log(
+            DNN_WARN, "infer",
+            "%s was prepared with the steps %s, but the training data with %s; give "
+            "the files that it was made from, or prepare it with the same steps",
+            path, is, was);
+    dnn_free(is);
+    dnn_free(was);
+}
+
 /* The split of a dataset: test, or the only one. */
 static int find_split(const struct dnn_dataset_info *set, const char *path,
                       struct changes *c, struct dnn_err *err)
@@ -326,7 +369,8 @@ static int find_split(const struct dnn_dataset_info *set, const char *path,
     return rc;
 }
 
-static int add_dataset(const struct dnn_infer_model *m, const char *path,
+static int add_dataset(const struct dnn_infer_model *m,
+                       const struct dnn_package_info *info, const char *path,
                        struct changes *c, struct dnn_err *err)
 {
     struct dnn_dataset *set;
@@ -335,9 +379,11 @@ static int add_dataset(const struct dnn_infer_model *m, const char *path,
         return dnn_fail(err, DNN_EUSAGE,
                         "--target: %s is a dataset, which has its own targets", path);
     add_text(c, "data.test_dataset", path);
-    if (is_set(m, "data.test_split")) return 0;
     DNN_TRY(dnn_dataset_open(NULL, path, 1, &set, err));
-    int rc = find_split(dnn_dataset_info(set), path, c, err);
+    compare_steps(path, dnn_dataset_info(set)->provenance, info->preparation);
+    int rc = is_set(m, "data.test_split")
+                 ? 0
+                 : find_split(dnn_dataset_info(set), path, c, err);
     dnn_dataset_close(set);
     return rc;
 }
@@ -356,7 +402,7 @@ static int add_samples(const struct dnn_infer_model *m,
     if (rc == 0 && m->target != NULL && (target = absolute(m->target, err)) == NULL)
         rc = err->code;
     if (rc == 0 && is_dataset(input)) {
-        rc = add_dataset(m, input, c, err);
+        rc = add_dataset(m, info, input, c, err);
     } else if (rc == 0) {
         add_inputs(c, input, target, info);
         if (info->preparation != NULL) add_text(c, "data.test_preparation", model);
@@ -366,11 +412,60 @@ static int add_samples(const struct dnn_infer_model *m,
     return rc;
 }
 
+static void put_keys(struct dnn_buf *out, const struct dnn_jobj *at,
+                     const char *const *key)
+{
+    const char *comma = "";
+
+    for (; *key != NULL; key++) {
+        struct dnn_jobj value = dnn_json_sub(at, *key);
+        char *text = dnn_json_compact(&value);
+
+        if (text == NULL) continue;
+        dnn_buf_add(out, "%s\"%s\": %s", comma, *key, text);
+        comma = ", ";
+        dnn_free(text);
+    }
+}
+
+/* The configuration of a model file, only with the keys that src/train/model.c writes:
+ * a file of others must not choose paths.  The caller frees *out. */
+static int model_keys(const struct dnn_infer_model *m, const struct dnn_package *p,
+                      struct dnn_buf *out, struct dnn_err *err)
+{
+    static const char *const top[] = {"loss", "metrics", "inference", NULL};
+    static const char *const data[] = {"transforms",
+                                       "input_transforms",
+                                       "target_transforms",
+                                       "test_transforms",
+                                       "test_input_transforms",
+                                       "test_target_transforms",
+                                       "slicers",
+                                       NULL};
+    const char *text = dnn_package_config(p);
+    char *name = dnn_format("%s/dnn.json: inference", m->model);
+    struct dnn_json *file = NULL;
+
+    int rc = dnn_json_text(name, text, strlen(text), &file, err);
+    dnn_free(name);
+    DNN_TRY(rc);
+    struct dnn_jobj all = dnn_json_top(file), of = dnn_json_sub(&all, "data");
+    struct dnn_buf own = {0}, sub = {0};
+    put_keys(&own, &all, top);
+    put_keys(&sub, &of, data);
+    dnn_buf_add(out, "{%s%s\"data\": {%s}}", own.len > 0 ? own.text : "",
+                own.len > 0 ? ", " : "", sub.len > 0 ? sub.text : "");
+    dnn_buf_free(&own);
+    dnn_buf_free(&sub);
+    dnn_json_free(file);
+    return 0;
+}
+
 static int read_config(const struct dnn_infer_model *m, const struct dnn_package *p,
                        const char *model, struct changes *c, struct dnn_config *out,
                        struct dnn_err *err)
 {
-    const char *text = dnn_package_config(p);
+    struct dnn_buf text = {0};
     const char **all = dnn_alloc((size_t)(m->nset + 16) * sizeof *all);
     char *name = dnn_format("%s/infer.json", m->output);
 
@@ -379,15 +474,17 @@ static int read_config(const struct dnn_infer_model *m, const struct dnn_package
     add_text(c, "dir", m->output);
     if (m->formats != NULL) add_list(c, "inference.formats", m->formats);
     if (m->contents != NULL) add_list(c, "inference.contents", m->contents);
-    int rc = add_samples(m, dnn_package_info(p), model, c, err);
+    int rc = model_keys(m, p, &text, err);
+    if (rc == 0) rc = add_samples(m, dnn_package_info(p), model, c, err);
     memcpy(all, c->text, (size_t)c->n * sizeof *all);
     for (int i = 0; i < m->nset; i++)
         all[c->n + i] = m->set[i];
     if (rc == 0)
-        rc = dnn_config_read_text(name, text, strlen(text), c->n + m->nset, all, out,
+        rc = dnn_config_read_text(name, text.text, text.len, c->n + m->nset, all, out,
                                   err);
     for (int i = 0; i < c->n; i++)
         dnn_free((char *)(uintptr_t)c->text[i]);
+    dnn_buf_free(&text);
     dnn_free(all);
     dnn_free(name);
     return rc;

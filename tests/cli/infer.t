@@ -144,6 +144,11 @@ is_true(f"{n} samples", n == 2)')"
 result "a dataset with one split needs no choice" "$(
     infer 0 $seg big.bp --output one-split
     [ "$(find one-split -name '*.npy' | wc -l)" = 3 ] || ls one-split)"
+result "a dataset of other steps is a warning" "$(
+    infer 0 scanned/model.dnn big.bp --output other-steps --set data.test_split=all
+    says 'big.bp was prepared with the steps [], but the training data with [{"normalise": "channel"}]; give the files'
+    infer 0 scanned/model.dnn prepared.bp --output same-steps
+    ! grep 'was prepared with' output)"
 result "the split of a dataset can be chosen" "$(
     infer 0 $seg blobs.bp --set data.test_split=validation --output chosen
     says 'test: 4 samples')"
