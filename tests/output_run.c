@@ -96,7 +96,7 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     out->units = units_of(sample);
     out->channels_last = channels_last;
     for (int i = 0; i < 3; i++)
-        out->spacing[i] = 3 - 0.5 * i;
+        out->position.spacing[i] = 3 - 0.5 * i;
     out->input = sample == 0 ? input : NULL;
     return 0;
 }

@@ -230,6 +230,7 @@ static int check_part(const struct dnn_evaluation *e, struct dnn_evaluate_part *
                       struct dnn_err *err)
 {
     const bool values = e->cfg.task == DNN_EVALUATE_VALUES;
+    bool spaced = true;
 
     if (p->name == NULL) p->name = "";
     if (p->output == NULL || (values ? (const void *)p->values : p->labels) == NULL)
@@ -237,23 +238,26 @@ static int check_part(const struct dnn_evaluation *e, struct dnn_evaluate_part *
                         p->output == NULL ? "output"
                         : values          ? "target values"
                                           : "target classes");
+    for (int d = 0; d < e->cfg.ndim; d++) {
+        if (!(p->spacing[d] >= 0) || isinf(p->spacing[d]))
+            return dnn_fail(err, DNN_EDATA,
+                            "sample \"%s\": the spacing of axis %d must be positive, "
+                            "not %g",
+                            p->name, d, p->spacing[d]);
+        spaced = spaced && p->spacing[d] > 0;
+    }
     for (int d = 0; d < 3; d++) {
         if (d >= e->cfg.ndim) {
             p->full[d] = p->extent[d] = 1;
             p->start[d] = 0;
         }
-        if (d >= e->cfg.ndim || p->spacing[d] == 0) p->spacing[d] = 1;
+        if (d >= e->cfg.ndim || !spaced) p->spacing[d] = 1;
         if (p->start[d] < 0 || p->extent[d] < 1 || p->full[d] < p->extent[d] ||
             p->start[d] > p->full[d] - p->extent[d])
             return dnn_fail(err, DNN_EDATA,
                             "sample \"%s\": a box from %" PRId64 " with extent %" PRId64
                             " is not in the extent %" PRId64 " of axis %d",
                             p->name, p->start[d], p->extent[d], p->full[d], d);
-        if (!(p->spacing[d] > 0) || isinf(p->spacing[d]))
-            return dnn_fail(err, DNN_EDATA,
-                            "sample \"%s\": the spacing of axis %d must be positive, "
-                            "not %g",
-                            p->name, d, p->spacing[d]);
     }
     return 0;
 }

@@ -73,8 +73,9 @@ struct dnn_evaluate_part {
     int64_t sample;
     const char *name;
     int64_t full[3], start[3], extent[3]; /* spatial axes; labels: none               */
-    double spacing[3]; /* of the spatial axes, for surface distances; 0: 1            */
-    const float *output;   /* [extent][channels]: scores or values                    */
+    double spacing[3];   /* of the spatial axes, for surface distances; if one is 0, all
+                          * are 1                                                      */
+    const float *output; /* [extent][channels]: scores or values                    */
     const int32_t *labels; /* [extent]: target classes; or                            */
     const float *values;   /* [extent][channels]: target values                       */
 };

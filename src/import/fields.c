@@ -83,6 +83,11 @@ const struct dnn_field dnn_import_fields[] = {
     {"group",      DNN_F_TEXT,  AT(group),      "null",  0, 0,    NULL,
                       "samples of one group stay in one split: \"directory\", the part of the file name "
      "up to this text, or a table column; null: no groups",                                                            NULL  },
+    {"classes",    DNN_F_TEXTS, AT(classes),    "[]",    0, 0,    NULL,
+                      "images in class directories: the directories in the order of their class "
+     "numbers; empty: all, sorted",                                                                                    NULL  },
+    {"no_classes", DNN_F_BOOL,  AT(no_classes), "false", 0, 0,    NULL,
+                      "images in directories: these are not classes",                                                  NULL  },
     {"separator",  DNN_F_TEXT,  AT(separator),  "null",  0, 0,    NULL,
                       "tables: field separator; null: detected (comma, semicolon or tab)",                             NULL  },
     {"inputs",     DNN_F_TEXTS, AT(inputs),     "[]",    0, 0,    NULL,

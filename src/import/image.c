@@ -173,6 +173,7 @@ static int inspect(const struct dnn_image_kind *kind, struct dnn_image_in *in,
         in->mask = true;
         DNN_TRY(kind->inspect(in, about, err));
     }
+    in->gray = in->gray && about->shape.dim[about->shape.ndim - 1] > 1;
     set_options_info(in, about);
     int64_t channels = about->shape.dim[about->shape.ndim - 1];
     if (in->mask && channels != 1)

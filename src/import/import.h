@@ -51,6 +51,9 @@ struct dnn_import {
     bool whole;        /* an array file is one sample; else its rows are            */
     const char *split; /* of formats that have splits (IDX, CIFAR: train, test), else
                         * files in a directory of that name; NULL: all samples      */
+    struct dnn_list classes; /* images in class directories: in the order of their
+                              * numbers; empty: all, sorted                         */
+    bool no_classes;         /* directories of images are not classes               */
     const char *group; /* group of a sample: "directory", a column of a table, or the
                         * part of its name up to this text ("_"); NULL: none        */
     /* Tables. */

@@ -270,14 +270,19 @@ static int box_of_file(const struct dnn_image_in *in, struct dnn_bytes *file,
     return 0;
 }
 
+/* Of a compressed file only the first voxel, to get the spacing. */
 static int read_box(const struct dnn_image_in *in, const struct dnn_shape *shape,
                     const int64_t *start, const int64_t *extent, struct dnn_array *out,
                     struct dnn_err *err)
 {
     struct dnn_bytes *file;
 
+    bool first = true;
+
+    for (int d = 0; d < shape->ndim; d++)
+        first = first && start[d] == 0 && extent[d] == 1;
     DNN_TRY(dnn_bytes_open(in->what, &file, err));
-    int rc = dnn_bytes_size(file) < 0
+    int rc = dnn_bytes_size(file) < 0 && !first
                  ? DNN_SOURCE_WHOLE
                  : box_of_file(in, file, shape, start, extent, out, err);
     dnn_bytes_close(file);

@@ -22,46 +22,61 @@ enum { MILLIMETRES = 2, ALIGNED = 2 /* sform_code of an unknown origin */ };
 struct place {
     double spacing[3]; /* of i, j, k                                                 */
     double affine[12];
-    int code;
+    int code, unit; /* 0: unknown */
 };
 
 static void place_of(const struct dnn_nifti_make *make, struct place *out)
 {
     int space = make->shape->ndim - 1;
 
-    *out = (struct place){.code = 1};
+    *out = (struct place){0};
     for (int i = 0; i < 3; i++) {
-        double d = i < space ? make->spacing[space - 1 - i] : 0;
+        double d = i < space ? make->position->spacing[space - 1 - i] : 0;
 
+        if (d > 0) out->unit = MILLIMETRES;
         out->spacing[i] = d > 0 ? d : 1;
         out->affine[5 * i] = out->spacing[i];
     }
 }
 
 #if DNN_HAVE_NIFTI
-/* Whether a file has the spatial axes of make. */
-static bool same_axes(const struct dnn_nifti_make *make, const struct dnn_nifti *h)
+/* Point number x of each of the axes i, j, k is point first + x * step of the file;
+ * false: they are not in it. */
+static bool find_axes(const struct dnn_nifti_make *make, const struct dnn_nifti *h,
+                      double first[3], double step[3])
 {
     int space = make->shape->ndim - 1;
+    bool same = true, known = true;
 
-    for (int i = 0; i < 3; i++)
-        if (h->dim[i + 1] != (i < space ? make->shape->dim[space - 1 - i] : 1))
-            return false;
-    return true;
+    for (int i = 0; i < 3; i++) {
+        int d = space - 1 - i;
+
+        same &= h->dim[i + 1] == (d >= 0 ? make->shape->dim[d] : 1);
+        known &= d >= 0 ? make->position->step[d] > 0 : h->dim[i + 1] == 1;
+        first[i] = d >= 0 && make->position->step[d] > 0 ? make->position->first[d] : 0;
+        step[i] = d >= 0 && make->position->step[d] > 0 ? make->position->step[d] : 1;
+    }
+    return same || known;
 }
 
 static void place_like(const struct dnn_nifti_make *make, struct place *out)
 {
     struct dnn_bytes *file;
     struct dnn_nifti h;
+    double first[3], step[3];
 
     if (dnn_bytes_open(make->like, &file, NULL) < 0) return;
-    if (dnn_nifti_header(file, make->like, &h, NULL) == 0 && same_axes(make, &h)) {
+    if (dnn_nifti_header(file, make->like, &h, NULL) == 0 &&
+        find_axes(make, &h, first, step)) {
         for (int i = 0; i < 3; i++)
-            if (h.spacing[i] > 0) out->spacing[i] = h.spacing[i];
+            if (h.spacing[i] > 0) out->spacing[i] = h.spacing[i] * step[i];
         for (int i = 0; i < 12; i++)
-            out->affine[i] = h.affine[i] * h.mm;
+            out->affine[i] = h.affine[i] * h.mm * (i % 4 < 3 ? step[i % 4] : 1);
+        for (int i = 0; i < 12; i++)
+            if (i % 4 < 3)
+                out->affine[i / 4 * 4 + 3] += h.affine[i] * h.mm * first[i % 4];
         out->code = h.space_code > 0 ? h.space_code : ALIGNED;
+        out->unit = MILLIMETRES;
     }
     dnn_bytes_close(file);
 }
@@ -159,7 +174,7 @@ int dnn_nifti_make(const char *what, const struct dnn_nifti_make *make,
     put32(head + 76, 1);
     put32(head + 108, DNN_NIFTI_HEAD);
     put32(head + 112, 1);
-    head[123] = MILLIMETRES;
+    head[123] = (unsigned char)place.unit;
     put16(head + 254, place.code); /* sform_code: use the matrix at offset 280 */
     for (int i = 0; i < 12; i++)
         put32(head + 280 + 4 * i, place.affine[i]);

@@ -141,6 +141,33 @@ static int find_formats(const char *path, const struct dnn_importer *requested,
     return 0;
 }
 
+/* Number the classes as in `classes`, which must have all of them. */
+static int number_classes(const struct dnn_import *how,
+                          struct dnn_import_series_how *as,
+                          struct dnn_import_list *list, struct dnn_err *err)
+{
+    const struct dnn_list *names = &how->classes;
+    int64_t *number = dnn_alloc((size_t)(as->nclasses + 1) * sizeof *number);
+    int rc = 0;
+
+    for (int64_t i = 0; i < as->nclasses && rc == 0; i++) {
+        while (number[i] < names->count &&
+               strcmp(names->texts[number[i]], as->class_name[i]) != 0)
+            number[i]++;
+        if (number[i] == names->count)
+            rc = dnn_fail(err, DNN_EDATA,
+                          "%s: the directory \"%s\" is not one of the %" PRId64
+                          " classes",
+                          how->input.path, as->class_name[i], names->count);
+    }
+    for (size_t i = 0; i < list->n && rc == 0; i++)
+        list->file[i].class_of = number[list->file[i].class_of];
+    as->nclasses = names->count;
+    as->class_name = names->texts;
+    dnn_free(number);
+    return rc;
+}
+
 static int open_list(const struct dnn_import *how, const struct dnn_import_side *side,
                      struct dnn_import_list *list, struct dnn_source **out,
                      struct dnn_err *err)
@@ -152,8 +179,10 @@ static int open_list(const struct dnn_import *how, const struct dnn_import_side 
     each.whole = how->whole || is_array(importer);
     as.one_each = importer->single || each.whole;
     if (!as.target && how->target.path == NULL && is_image(importer) &&
-        side->kind != DNN_KIND_MASK)
+        side->kind != DNN_KIND_MASK && !how->no_classes)
         as.nclasses = dnn_import_classes(list, how->split, &as.class_name);
+    if (as.nclasses > 0 && how->classes.count > 0)
+        DNN_TRY(number_classes(how, &as, list, err));
     return dnn_import_files(list, &as, out, err);
 }
 

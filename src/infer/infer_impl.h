@@ -172,6 +172,12 @@ bool dnn_infer_stops(const struct dnn_session *session, double longest);
 int dnn_infer_samples(struct dnn_stage *stage, const struct dnn_infer_opts *opts,
                       int64_t number, bool report, struct dnn_err *err);
 
+/* Local.  The position of an output of this shape, if it has the extents of column c of
+ * a sample of source; only for NIfTI files. */
+int dnn_infer_position(const struct dnn_config *config, const struct dnn_source *source,
+                       int64_t sample, int c, const struct dnn_shape *shape,
+                       struct dnn_position *out, struct dnn_err *err);
+
 /* ---- slices.c ---- */
 
 /* Slices put together again to volumes.  The sample of a result is a volume of one

@@ -49,7 +49,10 @@ static int find_columns(struct infer_input *in, struct dnn_err *err)
         in->mid[c].type = in->conversion[c].integer ? DNN_I32 : DNN_F32;
     }
     if (in->input < 0)
-        return dnn_fail(err, DNN_EDATA, "the test data has no input column");
+        return dnn_fail(
+            err, DNN_EDATA,
+            "the test data has no input column; set the role of a column in "
+            "dnn-prepare");
     memcpy(in->out, in->mid, sizeof in->out);
     if (in->augment == NULL) return 0;
     return dnn_augment_columns(in->augment, s->ncols, in->mid, in->out, err);
@@ -153,6 +156,14 @@ int dnn_infer_input_about(struct infer_input *in, int64_t sample,
     return 0;
 }
 
+int dnn_infer_input_position(const struct infer_input *in, int64_t sample,
+                             const struct dnn_shape *shape, struct dnn_position *out,
+                             struct dnn_err *err)
+{
+    return dnn_infer_position(in->config, in->source, sample, in->input, shape, out,
+                              err);
+}
+
 int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,
                            struct dnn_err *err)
 {
@@ -206,10 +217,16 @@ static int convert(const struct infer_input *in, int64_t sample, int c,
     if (rc == 0 && bad < 0) return 0;
     dnn_source_label(in->source, sample, name);
     if (rc < 0) return dnn_prefix(err, "%s: %s: ", name, in->source->col[c].name);
-    return dnn_fail(err, DNN_EDATA, "%s: %s: element %" PRId64 " is %s", name,
-                    in->source->col[c].name, bad,
-                    in->conversion[c].integer ? "not a class number of the network"
-                                              : "NaN or infinite");
+    const char *column = in->source->col[c].name;
+    if (in->conversion[c].integer && in->conversion[c].classes > 0)
+        return dnn_fail(
+            err, DNN_EDATA,
+            "%s: %s: element %" PRId64
+            " is not a class number; the network has the classes 0 to %" PRId64,
+            name, column, bad, in->conversion[c].classes - 1);
+    return dnn_fail(
+        err, DNN_EDATA, "%s: %s: element %" PRId64 " is %s", name, column, bad,
+        in->conversion[c].integer ? "not a class number" : "NaN or infinite");
 }
 
 /* Make the sample the one in memory. */

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "data/dataset.h"
@@ -211,6 +212,52 @@ static void find_targets(const char *path, const struct dnn_package_info *info,
     how->target.layout = DNN_LAYOUT_AUTO;
 }
 
+static bool has(const struct dnn_list *names, const char *name)
+{
+    for (int64_t i = 0; i < names->count; i++)
+        if (strcmp(names->texts[i], name) == 0) return true;
+    return false;
+}
+
+/* Whether directories of pictures are classes of the model, which then numbers them;
+ * otherwise they are no targets. */
+static void find_classes(const struct dnn_package_info *info, struct dnn_import *how)
+{
+    const struct dnn_package_target *net = info->targets.objects;
+    bool labels =
+        info->targets.count > 0 && net->kind != NULL &&
+        strcmp(net->kind, dnn_choice_name(dnn_kind_choices, DNN_KIND_LABEL)) == 0;
+    struct dnn_source *with = NULL, *without = NULL;
+    const char *unknown = NULL;
+
+    if (dnn_import_open(how, &with, NULL) < 0) return;
+    how->no_classes = true;
+    bool classes =
+        dnn_import_open(how, &without, NULL) == 0 && with->ncols > without->ncols;
+    const struct dnn_column *col = &with->col[with->ncols - 1];
+    for (int64_t i = 0; classes && i < col->classes && unknown == NULL; i++)
+        if (!has(&net->class_names, col->class_name[i])) unknown = col->class_name[i];
+    how->no_classes = classes && (!labels || unknown != NULL);
+    if (labels && how->no_classes)
+        dnn_log(DNN_WARN, "infer",
+                "%s: the directory \"%s\" is not a class of the model; the outputs are "
+                "not evaluated",
+                how->input.path, unknown);
+    else if (classes && labels)
+        how->classes = net->class_names;
+    dnn_source_close(without);
+    dnn_source_close(with);
+}
+
+static void add_names(struct dnn_buf *json, const struct dnn_list *names)
+{
+    for (int64_t i = 0; i < names->count; i++) {
+        dnn_buf_add(json, i == 0 ? ", \"classes\": [" : ", ");
+        dnn_json_quoted(json, names->texts[i]);
+    }
+    if (names->count > 0) dnn_buf_add(json, "]");
+}
+
 static void add_inputs(struct changes *c, const char *input, const char *target,
                        const struct dnn_package_info *info)
 {
@@ -222,11 +269,14 @@ static void add_inputs(struct changes *c, const char *input, const char *target,
     struct dnn_buf json = {0};
 
     if (info->inputs.count == 1) find_layout(input, net, &how);
+    if (target == NULL) find_classes(info, &how);
     dnn_buf_add(&json, "{\"input_path\": ");
     dnn_json_quoted(&json, input);
     dnn_buf_add(&json, ", \"input_layout\": \"%s\", \"whole\": %s, \"input_gray\": %s",
                 dnn_choice_name(dnn_layout_choices, how.input.layout),
                 how.whole ? "true" : "false", how.input.gray ? "true" : "false");
+    add_names(&json, &how.classes);
+    if (how.no_classes) dnn_buf_add(&json, ", \"no_classes\": true");
     if (target != NULL) {
         find_targets(target, info, &how);
         dnn_buf_add(&json, ", \"target_path\": ");
@@ -268,6 +318,49 @@ static bool is_set(const struct dnn_infer_model *m, const char *key)
     return is;
 }
 
+/* The steps of a record that change samples, as JSON; NULL: unknown.  The caller owns
+ * it: dnn_free(). */
+static char *steps_of(const char *record)
+{
+    struct dnn_json *file = NULL;
+    struct dnn_buf out = {0};
+
+    if (record == NULL ||
+        dnn_json_text("steps", record, strlen(record), &file, NULL) < 0)
+        return NULL;
+    struct dnn_jobj top = dnn_json_top(file), steps = dnn_json_sub(&top, "steps");
+    dnn_buf_add(&out, "[");
+    for (struct dnn_jobj it = dnn_json_first(&steps); it.val != NULL;
+         it = dnn_json_next(&it)) {
+        struct dnn_jobj step = dnn_json_first(&it);
+
+        if (step.val == NULL || strcmp(step.name, "split") == 0 ||
+            strcmp(step.name, "balance") == 0)
+            continue;
+        char *text = dnn_json_compact(&it);
+        dnn_buf_add(&out, "%s%s", out.len > 1 ? ", " : "", text);
+        dnn_free(text);
+    }
+    dnn_buf_add(&out, "]");
+    dnn_json_free(file);
+    return out.text;
+}
+
+/* A dataset is used as it is: warn if its steps are not those of the training data. */
+static void compare_steps(const char *path, const char *record, const char *trained)
+{
+    char *is = steps_of(record), *was = steps_of(trained);
+
+    if (is != NULL && was != NULL && strcmp(is, was) != 0)
+        dnn_log(
+            DNN_WARN, "infer",
+            "%s was prepared with the steps %s, but the training data with %s; give "
+            "the files that it was made from, or prepare it with the same steps",
+            path, is, was);
+    dnn_free(is);
+    dnn_free(was);
+}
+
 /* The split of a dataset: test, or the only one. */
 static int find_split(const struct dnn_dataset_info *set, const char *path,
                       struct changes *c, struct dnn_err *err)
@@ -290,7 +383,8 @@ static int find_split(const struct dnn_dataset_info *set, const char *path,
     return rc;
 }
 
-static int add_dataset(const struct dnn_infer_model *m, const char *path,
+static int add_dataset(const struct dnn_infer_model *m,
+                       const struct dnn_package_info *info, const char *path,
                        struct changes *c, struct dnn_err *err)
 {
     struct dnn_dataset *set;
@@ -299,9 +393,11 @@ static int add_dataset(const struct dnn_infer_model *m, const char *path,
         return dnn_fail(err, DNN_EUSAGE,
                         "--target: %s is a dataset, which has its own targets", path);
     add_text(c, "data.test_dataset", path);
-    if (is_set(m, "data.test_split")) return 0;
     DNN_TRY(dnn_dataset_open(NULL, path, 1, &set, err));
-    int rc = find_split(dnn_dataset_info(set), path, c, err);
+    compare_steps(path, dnn_dataset_info(set)->provenance, info->preparation);
+    int rc = is_set(m, "data.test_split")
+                 ? 0
+                 : find_split(dnn_dataset_info(set), path, c, err);
     dnn_dataset_close(set);
     return rc;
 }
@@ -320,7 +416,7 @@ static int add_samples(const struct dnn_infer_model *m,
     if (rc == 0 && m->target != NULL && (target = config_path(m->target, err)) == NULL)
         rc = err->code;
     if (rc == 0 && is_dataset(input)) {
-        rc = add_dataset(m, input, c, err);
+        rc = add_dataset(m, info, input, c, err);
     } else if (rc == 0) {
         add_inputs(c, input, target, info);
         if (info->preparation != NULL) add_text(c, "data.test_preparation", model);
@@ -330,11 +426,60 @@ static int add_samples(const struct dnn_infer_model *m,
     return rc;
 }
 
+static void put_keys(struct dnn_buf *out, const struct dnn_jobj *at,
+                     const char *const *key)
+{
+    const char *comma = "";
+
+    for (; *key != NULL; key++) {
+        struct dnn_jobj value = dnn_json_sub(at, *key);
+        char *text = dnn_json_compact(&value);
+
+        if (text == NULL) continue;
+        dnn_buf_add(out, "%s\"%s\": %s", comma, *key, text);
+        comma = ", ";
+        dnn_free(text);
+    }
+}
+
+/* The configuration of a model file, only with the keys that src/train/model.c writes:
+ * a file of others must not choose paths.  The caller frees *out. */
+static int model_keys(const struct dnn_infer_model *m, const struct dnn_package *p,
+                      struct dnn_buf *out, struct dnn_err *err)
+{
+    static const char *const top[] = {"loss", "metrics", "inference", NULL};
+    static const char *const data[] = {"transforms",
+                                       "input_transforms",
+                                       "target_transforms",
+                                       "test_transforms",
+                                       "test_input_transforms",
+                                       "test_target_transforms",
+                                       "slicers",
+                                       NULL};
+    const char *text = dnn_package_config(p);
+    char *name = dnn_format("%s/dnn.json: inference", m->model);
+    struct dnn_json *file = NULL;
+
+    int rc = dnn_json_text(name, text, strlen(text), &file, err);
+    dnn_free(name);
+    DNN_TRY(rc);
+    struct dnn_jobj all = dnn_json_top(file), of = dnn_json_sub(&all, "data");
+    struct dnn_buf own = {0}, sub = {0};
+    put_keys(&own, &all, top);
+    put_keys(&sub, &of, data);
+    dnn_buf_add(out, "{%s%s\"data\": {%s}}", own.len > 0 ? own.text : "",
+                own.len > 0 ? ", " : "", sub.len > 0 ? sub.text : "");
+    dnn_buf_free(&own);
+    dnn_buf_free(&sub);
+    dnn_json_free(file);
+    return 0;
+}
+
 static int read_config(const struct dnn_infer_model *m, const struct dnn_package *p,
                        const char *model, struct changes *c, struct dnn_config *out,
                        struct dnn_err *err)
 {
-    const char *text = dnn_package_config(p);
+    struct dnn_buf text = {0};
     const char **all = dnn_alloc((size_t)(m->nset + 16) * sizeof *all);
     char *name = dnn_format("%s/infer.json", m->output);
 
@@ -343,15 +488,17 @@ static int read_config(const struct dnn_infer_model *m, const struct dnn_package
     add_text(c, "dir", m->output);
     if (m->formats != NULL) add_list(c, "inference.formats", m->formats);
     if (m->contents != NULL) add_list(c, "inference.contents", m->contents);
-    int rc = add_samples(m, dnn_package_info(p), model, c, err);
+    int rc = model_keys(m, p, &text, err);
+    if (rc == 0) rc = add_samples(m, dnn_package_info(p), model, c, err);
     memcpy(all, c->text, (size_t)c->n * sizeof *all);
     for (int i = 0; i < m->nset; i++)
         all[c->n + i] = m->set[i];
     if (rc == 0)
-        rc = dnn_config_read_text(name, text, strlen(text), c->n + m->nset, all, out,
+        rc = dnn_config_read_text(name, text.text, text.len, c->n + m->nset, all, out,
                                   err);
     for (int i = 0; i < c->n; i++)
         dnn_free((char *)(uintptr_t)c->text[i]);
+    dnn_buf_free(&text);
     dnn_free(all);
     dnn_free(name);
     return rc;

@@ -35,24 +35,56 @@ struct batches {
 
 /* ---- the samples ---- */
 
+static bool same_extents(const struct dnn_shape *a, const struct dnn_shape *b)
+{
+    return a->ndim == b->ndim &&
+           memcmp(a->dim, b->dim, (size_t)(a->ndim - 1) * sizeof *a->dim) == 0;
+}
+
+int dnn_infer_position(const struct dnn_config *config, const struct dnn_source *source,
+                       int64_t sample, int c, const struct dnn_shape *shape,
+                       struct dnn_position *out, struct dnn_err *err)
+{
+    const struct dnn_list *formats = &config->infer->formats;
+    struct dnn_shape is;
+    bool wanted = false;
+
+    *out = (struct dnn_position){0};
+    for (int64_t i = 0; i < formats->count; i++)
+        wanted |= formats->enums[i] == DNN_OUTPUT_NIFTI;
+    if (!wanted || shape->ndim < 2) return 0;
+    int rc = dnn_source_try_shape(source, sample, c, &is, err);
+    if (rc != 0 || !same_extents(&is, shape)) return rc < 0 ? rc : 0;
+    return dnn_source_position(source, sample, c, out, err);
+}
+
+/* The spacing of column c of a dataset, unless transforms or the network change its
+ * extents. */
+static void stored_spacing(const struct batches *b, int c, double *out)
+{
+    const struct dnn_stored *is = &dnn_feed_split(b->data->feed)->col[c];
+
+    if (b->shape[0].ndim > 1 && same_extents(&is->column.shape, &b->shape[0]))
+        memcpy(out, is->spacing, sizeof is->spacing);
+}
+
 static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
                     struct dnn_err *err)
 {
     struct batches *b = arg;
-    const struct dnn_split *split = dnn_feed_split(b->data->feed);
     const struct dnn_source *source = b->data->source;
+    const int input = b->data->input[0];
 
-    (void)err;
     memset(out, 0, sizeof *out);
     dnn_feed_label(b->data->feed, sample, out->name);
     memcpy(out->shape, b->shape, (size_t)b->r->noutputs * sizeof *b->shape);
     out->units = 1;
-    if (split != NULL)
-        memcpy(out->spacing, split->col[b->data->input[0]].spacing,
-               sizeof out->spacing);
-    if (source != NULL && dnn_source_sliced(source) == NULL)
-        out->input = dnn_source_file(source, sample);
-    return 0;
+    if (dnn_feed_split(b->data->feed) != NULL)
+        stored_spacing(b, input, out->position.spacing);
+    if (source == NULL || dnn_source_sliced(source) != NULL) return 0;
+    out->input = dnn_source_file(source, sample);
+    return dnn_infer_position(b->r->config, source, sample, input, &b->shape[0],
+                              &out->position, err);
 }
 
 static int find_shapes(struct batches *b, struct dnn_err *err)
@@ -109,24 +141,21 @@ static int write_input(struct batches *b, int64_t sample, int64_t at,
                             err);
 }
 
-/* Of the target in its file, for distances between surfaces; transforms may change it.
+/* Of the target, for distances between surfaces; transforms may change that of files.
  */
 static int find_spacing(const struct batches *b, int64_t sample, double *out,
                         struct dnn_err *err)
 {
-    static const int64_t start[DNN_MAX_DIMS],
-        one[DNN_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
-    const struct dnn_source *source = b->data->source;
-    struct dnn_array point = {0};
+    const int target = b->data->target[0];
+    struct dnn_position position = {0};
 
-    if (source == NULL || b->data->augment != NULL ||
-        b->r->task != DNN_EVALUATE_MASKS || !b->r->config->infer->surfaces)
-        return 0;
-    int rc = dnn_source_read_box(source, sample, b->data->target[0], start, one, &point,
-                                 err);
-    if (rc == 0) memcpy(out, point.spacing, sizeof point.spacing);
-    dnn_array_free(&point);
-    return rc;
+    if (b->r->task != DNN_EVALUATE_MASKS || !b->r->config->infer->surfaces) return 0;
+    if (dnn_feed_split(b->data->feed) != NULL)
+        stored_spacing(b, target, position.spacing);
+    else if (b->data->source != NULL && b->data->augment == NULL)
+        DNN_TRY(dnn_source_position(b->data->source, sample, target, &position, err));
+    memcpy(out, position.spacing, sizeof position.spacing);
+    return 0;
 }
 
 static int evaluate(struct batches *b, int64_t sample,
@@ -139,7 +168,6 @@ static int evaluate(struct batches *b, int64_t sample,
 
     DNN_TRY(describe(b, sample, &about, err));
     part.name = about.name;
-    memcpy(part.spacing, about.spacing, sizeof part.spacing);
     DNN_TRY(find_spacing(b, sample, part.spacing, err));
     for (int d = 0; d + 1 < shape->ndim && d < DNN_MAX_SPACE; d++)
         part.full[d] = part.extent[d] = shape->dim[d];

@@ -295,8 +295,8 @@ int dnn_infer_slices_describe(void *slices, int64_t volume,
     const char *set = s->how->name[volume % s->how->nsets];
     char label[DNN_SAMPLE_NAME];
     const struct dnn_slices *put = &s->how->put[volume % s->how->nsets];
+    int input = 0;
 
-    (void)err;
     memset(out, 0, sizeof *out);
     dnn_source_label(from, volume / s->how->nsets, label);
     if (from->count == 1)
@@ -309,7 +309,10 @@ int dnn_infer_slices_describe(void *slices, int64_t volume,
     out->units = 1;
     out->channels_last = true;
     out->input = dnn_source_file(from, volume / s->how->nsets);
-    return 0;
+    while (from->col[input].role != DNN_ROLE_INPUT)
+        input++;
+    return dnn_infer_position(s->r->config, from, volume / s->how->nsets, input,
+                              &out->shape[0], &out->position, err);
 }
 
 static int check(const struct infer_slices *s, const struct dnn_shape *shape,

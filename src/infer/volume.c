@@ -84,7 +84,8 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
         out->shape[k] = about.shape;
         out->shape[k].dim[v->plan.ndim] = v->net->channels[k];
     }
-    return 0;
+    return dnn_infer_input_position(v->input, sample, &about.shape, &out->position,
+                                    err);
 }
 
 static int open_result(struct volumes *v, struct dnn_err *err)

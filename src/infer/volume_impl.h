@@ -59,6 +59,10 @@ struct infer_about {
 };
 int dnn_infer_input_about(struct infer_input *in, int64_t sample,
                           struct infer_about *out, struct dnn_err *err);
+/* Of the sample after the transforms, which has this shape: as dnn_infer_position(). */
+int dnn_infer_input_position(const struct infer_input *in, int64_t sample,
+                             const struct dnn_shape *shape, struct dnn_position *out,
+                             struct dnn_err *err);
 /* Fail unless the target of a sample has the spatial extents of its input, and values
  * for so many channels of the output. */
 int dnn_infer_target_check(struct infer_input *in, int64_t sample, int64_t channels,

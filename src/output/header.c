@@ -30,7 +30,7 @@ static int nifti_header(const struct dnn_output *out, int64_t sample,
     shape.dim[l->nspace] = l->channels;
     const struct dnn_nifti_make make = {.type = l->type,
                                         .shape = &shape,
-                                        .spacing = out->sample[sample].spacing,
+                                        .position = &about->position,
                                         .like = about->input};
     dnn_output_text(out, sample, text, sizeof text);
     if (rc == 0) rc = dnn_nifti_make(text, &make, head, err);

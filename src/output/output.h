@@ -53,8 +53,8 @@ struct dnn_output_sample {
     struct dnn_shape shape[DNN_OUTPUT_MAX]; /* of each output, channels last          */
     int64_t units; /* of work into which the sample is divided: 1, or slabs of planes
                     * along its first axis                                            */
-    bool channels_last;            /* in HDF5, too: assembled slices                  */
-    double spacing[DNN_MAX_SPACE]; /* of the spatial axes; 0: unknown                 */
+    bool channels_last;           /* in HDF5, too: assembled slices                  */
+    struct dnn_position position; /* of the points, in the file `input`              */
     const char *input; /* path of the input file, for the header of NIfTI files; NULL:
                         * none.  Valid until the next call                            */
 };

@@ -64,7 +64,6 @@ enum { OUTPUT_PARTS = 15 * DNN_OUTPUT_MAX };
 struct output_sample {
     const char *name, *label;      /* relative to the inputs                         */
     const struct dnn_shape *shape; /* [noutputs]; equal ones are shared              */
-    double spacing[DNN_MAX_SPACE];
     int64_t units, first; /* its units, and the number of units before it            */
     bool channels_last;
 };

@@ -43,7 +43,7 @@ const char *dnn_output_text(const struct dnn_output *out, int64_t sample, char *
 /* ---- one sample as bytes ---- */
 
 struct fixed {
-    double spacing[DNN_MAX_SPACE];
+    struct dnn_position position; /* a change of it is a change of the files */
     int64_t units, channels_last;
 };
 
@@ -72,12 +72,11 @@ static int check(const struct dnn_output *out, int64_t i,
 static void pack(const struct dnn_output *out, const struct dnn_output_sample *about,
                  struct dnn_buf *to)
 {
-    struct fixed f = {.units = about->units, .channels_last = about->channels_last};
+    struct fixed f = {about->position, about->units, about->channels_last};
     char *name = dnn_output_relative(out, about->name);
     char *label =
         dnn_output_relative(out, about->label[0] == '\0' ? about->name : about->label);
 
-    memcpy(f.spacing, about->spacing, sizeof f.spacing);
     dnn_buf_bytes(to, &f, sizeof f);
     for (int k = 0; k < out->o.noutputs; k++) {
         const struct dnn_shape *s = &about->shape[k];
@@ -129,7 +128,6 @@ static const char *unpack(struct dnn_output *out, const char *at,
     to->shape = last;
     to->units = f.units;
     to->channels_last = f.channels_last != 0;
-    memcpy(to->spacing, f.spacing, sizeof f.spacing);
     return at;
 }
 

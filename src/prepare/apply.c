@@ -17,6 +17,7 @@ struct applied {
     struct dnn_prepare *prepare;     /* owned: the steps that are applied          */
     struct dnn_origins origins;      /* owned: the source                          */
     struct dnn_column_states states; /* after all steps                            */
+    unsigned whole; /* bit k: steps of column k need the complete sample             */
 };
 
 /* ---- columns of the record ---- */
@@ -196,8 +197,13 @@ static int plan_step(struct applied *a, const struct dnn_jobj *top, int64_t i,
     return dnn_prepare_step_states(step, &a->states, err);
 }
 
+static bool is_pointwise(const struct dnn_prepare_step *step)
+{
+    return step->type->is_pointwise != NULL && step->type->is_pointwise(step->cfg);
+}
+
 /* Plans the steps and removes those that are left out. */
-static int plan_steps(struct applied *a, const struct dnn_jobj *top, bool *pointwise,
+static int plan_steps(struct applied *a, const struct dnn_jobj *top,
                       struct dnn_err *err)
 {
     struct dnn_prepare *p = a->prepare;
@@ -206,7 +212,6 @@ static int plan_steps(struct applied *a, const struct dnn_jobj *top, bool *point
     bool cut = false;
 
     a->states = a->origins.states;
-    *pointwise = true;
     p->nsteps = 0;
     for (int i = 0; i < n; i++) {
         struct dnn_prepare_step *step = &p->step[p->nsteps];
@@ -215,16 +220,15 @@ static int plan_steps(struct applied *a, const struct dnn_jobj *top, bool *point
         *step = p->step[i];
         cut |= type == &dnn_prepare_step_slice;
         if (type->apply == NULL || !keep_columns(step, &a->states, arena)) continue;
-        bool alone = type->is_pointwise != NULL && type->is_pointwise(step->cfg);
-        if (cut && !alone)
+        if (cut && !is_pointwise(step))
             return dnn_fail(
                 err, DNN_ECONFIG,
                 "%s: the dataset's samples are slices of volumes; this step was "
                 "applied to each slice and cannot be applied to whole volumes",
                 step->where);
-        *pointwise &= alone;
         p->nsteps++;
         DNN_TRY(plan_step(a, top, i, step, err));
+        if (!is_pointwise(step)) a->whole |= step->columns;
     }
     p->slice = -1;
     return 0;
@@ -298,6 +302,95 @@ static const struct dnn_source *from_of(const struct dnn_source *source)
     return ((const struct applied *)source)->origins.at[0].source;
 }
 
+/* ---- parts of samples ---- */
+
+/* Follows a column of a sample through the steps, without reading it.  Those that act
+ * on each point alone keep its extents. */
+static int follow(const struct applied *a, int64_t i, int c,
+                  struct dnn_column_state *state, struct dnn_err *err)
+{
+    const struct dnn_source *from = a->origins.at[0].source;
+    const struct dnn_prepare *p = a->prepare;
+
+    *state = a->origins.states.state[c];
+    int rc = dnn_source_try_shape(from, i, c, &state->column.shape, err);
+    if (rc == 0 && (a->whole >> c & 1) != 0)
+        rc = dnn_source_position(from, i, c, &state->position, err);
+    for (int k = 0; k < p->nsteps && rc == 0; k++)
+        if ((p->step[k].columns >> c & 1) != 0 && !is_pointwise(&p->step[k]))
+            rc = p->step[k].type->state(&p->step[k], c, state, err);
+    return rc;
+}
+
+static int shape_of(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_shape *out, struct dnn_err *err)
+{
+    struct dnn_column_state state;
+    int rc = follow((const struct applied *)source, i, c, &state, err);
+
+    if (rc != 0) return rc;
+    *out = source->col[c].shape;
+    for (int d = 0; d < out->ndim && d < state.column.shape.ndim; d++)
+        if (out->dim[d] == DNN_UNKNOWN) out->dim[d] = state.column.shape.dim[d];
+    return dnn_shape_known(out) ? 0 : DNN_SOURCE_WHOLE;
+}
+
+static int position(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err)
+{
+    const struct applied *a = (const struct applied *)source;
+    struct dnn_column_state state;
+
+    if ((a->whole >> c & 1) == 0)
+        return dnn_source_position(from_of(source), i, c, out, err);
+    int rc = follow(a, i, c, &state, err);
+    *out = rc == 0 ? state.position : (struct dnn_position){0};
+    return rc < 0 ? rc : 0;
+}
+
+/* The steps on a box of column c. */
+static int prepare_box(const struct applied *a, int64_t i, int c,
+                       struct dnn_array *array, struct dnn_err *err)
+{
+    const struct dnn_prepare *p = a->prepare;
+    struct dnn_array other = {0};
+
+    int rc = dnn_origins_check(&a->origins, p->allow_nan, i, c, array, err);
+    for (int k = 0; k < p->nsteps && rc == 0; k++)
+        if ((p->step[k].columns >> c & 1) != 0)
+            rc = p->step[k].type->apply(&p->step[k], c, array, &other, err);
+    if (rc == 0) rc = check_channels(&a->states.state[c], array, err);
+    if (rc == 0) rc = make_values(&a->states.state[c], array, err);
+    dnn_array_free(&other);
+    return rc;
+}
+
+/* Reads all channels of the points, because steps can make other channels of them. */
+static int read_box(const struct dnn_source *source, int64_t i, int c,
+                    const int64_t *start, const int64_t *extent, struct dnn_array *out,
+                    struct dnn_err *err)
+{
+    const struct applied *a = (const struct applied *)source;
+    int64_t first[DNN_MAX_DIMS] = {0};
+    int space = dnn_column_state_space(&a->states.state[c]);
+    struct dnn_shape shape;
+    struct dnn_err why = {0};
+
+    if ((a->whole >> c & 1) != 0) return DNN_SOURCE_WHOLE;
+    int rc = dnn_source_try_shape(from_of(source), i, c, &shape, err);
+    if (rc != 0) return rc;
+    memcpy(first, start, (size_t)space * sizeof *start);
+    memcpy(shape.dim, extent, (size_t)space * sizeof *extent);
+    rc = dnn_source_try_box(from_of(source), i, c, first, shape.dim, out, err);
+    if (rc != 0) return rc;
+    /* A complete read finds the place of an invalid value in the sample. */
+    if (prepare_box(a, i, c, out, &why) < 0) return DNN_SOURCE_WHOLE;
+    bool all = out->shape.ndim == source->col[c].shape.ndim;
+    for (int d = 0; d < out->shape.ndim && all; d++)
+        all = out->shape.dim[d] == extent[d];
+    return all ? 0 : DNN_SOURCE_WHOLE;
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     dnn_source_label(from_of(source), i, out);
@@ -343,32 +436,34 @@ static int read_record(struct dnn_prepare *p, const char *record, size_t len,
     return dnn_prepare_read_steps(&config, arena, p, err);
 }
 
-static int plan(struct applied *a, bool *pointwise, struct dnn_err *err)
+static int plan(struct applied *a, struct dnn_err *err)
 {
     struct dnn_jobj top = dnn_json_top(a->prepare->file), columns;
 
     DNN_TRY(need_part(&top, "columns", DNN_J_LIST, &columns, err));
     DNN_TRY(check_columns(a, &columns, err));
-    return plan_steps(a, &top, pointwise, err);
+    return plan_steps(a, &top, err);
 }
 
 int dnn_prepare_apply(const char *record, size_t len, struct dnn_source *from,
-                      struct dnn_source **out, bool *pointwise, struct dnn_err *err)
+                      struct dnn_source **out, struct dnn_err *err)
 {
     struct applied *a = dnn_alloc(sizeof *a);
-    bool alone = true;
 
     a->type =
         (struct dnn_source_type){.name = from->type->name,
                                  .read = read_sample,
                                  .label = label,
                                  .group = from->type->group == NULL ? NULL : group,
-                                 .close = close_applied};
+                                 .close = close_applied,
+                                 .shape = shape_of,
+                                 .read_box = read_box,
+                                 .position = position};
     a->base = dnn_source_like(from, &a->type);
     a->prepare = dnn_alloc(sizeof *a->prepare);
     int rc = read_record(a->prepare, record, len, err);
     dnn_origins_wrap(from, a->prepare->scale, &a->origins);
-    if (rc == 0) rc = plan(a, &alone, err);
+    if (rc == 0) rc = plan(a, err);
     if (rc < 0) {
         close_applied(&a->base);
         return rc;
@@ -377,7 +472,6 @@ int dnn_prepare_apply(const char *record, size_t len, struct dnn_source *from,
         a->base.col[k] = a->states.state[k].column;
         if (becomes_values(&a->states.state[k])) a->base.col[k].type = DNN_F32;
     }
-    if (pointwise != NULL) *pointwise = alone;
     *out = &a->base;
     return 0;
 }

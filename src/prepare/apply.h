@@ -19,12 +19,12 @@
  * way. DNN_ECONFIG if the steps cannot be applied: one after slice needs more than a
  * point, or the record has no statistics.
  *
- * *pointwise (may be NULL): each step acts on each point alone, so the source gives the
- * same values for a part of a sample.
+ * A box is read without the rest of the sample if `from` can do this and each step acts
+ * on each point alone.
  *
  * Takes ownership of from, also on failure; the caller owns *out: dnn_source_close().
  */
 int dnn_prepare_apply(const char *record, size_t len, struct dnn_source *from,
-                      struct dnn_source **out, bool *pointwise, struct dnn_err *err);
+                      struct dnn_source **out, struct dnn_err *err);
 
 #endif

@@ -37,12 +37,14 @@ static int write_column(const struct dnn_stored *col, const void *data,
 {
     const struct dnn_shape *s = &col->column.shape;
     bool mask = col->column.kind == DNN_KIND_MASK;
+    struct dnn_position position = {0};
     const struct dnn_nifti_make make = {
-        .type = mask ? DNN_I16 : DNN_F32, .shape = s, .spacing = col->spacing};
+        .type = mask ? DNN_I16 : DNN_F32, .shape = s, .position = &position};
     size_t each = dnn_dtype_size(make.type);
     int64_t count, channels = s->dim[s->ndim - 1];
     unsigned char head[DNN_NIFTI_HEAD];
 
+    memcpy(position.spacing, col->spacing, sizeof position.spacing);
     DNN_TRY(dnn_nifti_make(path, &make, head, err));
     DNN_TRY(dnn_shape_count(s, &count, err));
     unsigned char *bytes = dnn_alloc(sizeof head + (size_t)count * each);

@@ -25,7 +25,8 @@ enum { DNN_PREPARE_STEPS = 32, DNN_PREPARE_SETS = 8, DNN_PREPARE_PARTS = 3 };
  * until a step needs their values. */
 struct dnn_column_state {
     struct dnn_column column;
-    int nscale; /* 0: none; else 1 or the number of channels */
+    struct dnn_position position; /* of one sample; all 0: unknown */
+    int nscale;                   /* 0: none; else 1 or the number of channels */
     double scale[DNN_STATS_CHANNELS], offset[DNN_STATS_CHANNELS];
 };
 
@@ -213,8 +214,10 @@ void dnn_origins_label(const struct dnn_origins *origins, int64_t sample,
 /* "" if the sample has no group. */
 void dnn_origins_group(const struct dnn_origins *origins, int64_t sample,
                        char out[DNN_SAMPLE_NAME]);
-/* Reads a sample.  NaN and infinite values (unless allow_nan) and invalid class numbers
- * are errors. */
+/* NaN and infinite values (unless allow_nan) and invalid class numbers are errors. */
+int dnn_origins_check(const struct dnn_origins *origins, bool allow_nan, int64_t sample,
+                      int k, const struct dnn_array *array, struct dnn_err *err);
+/* Reads a sample and checks it. */
 int dnn_origins_read(const struct dnn_origins *origins, bool allow_nan, int64_t sample,
                      struct dnn_sample *out, struct dnn_err *err);
 

@@ -287,25 +287,29 @@ static int check_classes(const struct dnn_array *a, int64_t classes,
     return 0;
 }
 
+int dnn_origins_check(const struct dnn_origins *origins, bool allow_nan, int64_t sample,
+                      int k, const struct dnn_array *array, struct dnn_err *err)
+{
+    const struct dnn_column *c = &origins->states.state[k].column;
+    char label[DNN_SAMPLE_NAME];
+    int rc = 0;
+
+    if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK)
+        rc = check_classes(array, c->classes, err);
+    else if (!allow_nan)
+        rc = check_values(array, err);
+    if (rc == 0) return 0;
+    dnn_origins_label(origins, sample, label);
+    return dnn_prefix(err, "%s: %s: ", label, c->name);
+}
+
 int dnn_origins_read(const struct dnn_origins *origins, bool allow_nan, int64_t sample,
                      struct dnn_sample *out, struct dnn_err *err)
 {
     const struct dnn_origin *o = dnn_origins_find(origins, sample);
-    char label[DNN_SAMPLE_NAME];
 
     DNN_TRY(dnn_source_read(o->source, sample - o->first, out, err));
-    for (int k = 0; k < origins->states.n; k++) {
-        const struct dnn_column *c = &origins->states.state[k].column;
-        int rc = 0;
-
-        if (c->kind == DNN_KIND_LABEL || c->kind == DNN_KIND_MASK)
-            rc = check_classes(&out->col[k], c->classes, err);
-        else if (!allow_nan)
-            rc = check_values(&out->col[k], err);
-        if (rc < 0) {
-            dnn_origins_label(origins, sample, label);
-            return dnn_prefix(err, "%s: %s: ", label, c->name);
-        }
-    }
+    for (int k = 0; k < origins->states.n; k++)
+        DNN_TRY(dnn_origins_check(origins, allow_nan, sample, k, &out->col[k], err));
     return 0;
 }

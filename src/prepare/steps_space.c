@@ -49,6 +49,19 @@ static enum dnn_interp interp_of(const struct dnn_column_state *state)
      NULL}
 #define END {NULL, 0, 0, NULL, 0, 0, NULL, NULL, NULL}
 
+/* An axis of n points in the same space; cell centres, as in dnn_resize(). */
+static void set_extent(struct dnn_column_state *state, int d, int64_t n)
+{
+    struct dnn_position *at = &state->position;
+    int64_t had = state->column.shape.dim[d];
+    double ratio = had == DNN_UNKNOWN ? 0 : (double)had / (double)n;
+
+    at->spacing[d] = at->spacing[d] * (double)had / (double)n;
+    at->first[d] += at->step[d] * (ratio - 1) / 2;
+    at->step[d] *= ratio;
+    state->column.shape.dim[d] = n;
+}
+
 /* ---- resize ---- */
 
 struct resize {
@@ -81,8 +94,8 @@ static int resize_state(const struct dnn_prepare_step *step, int k,
 
     (void)k;
     DNN_TRY(check_axes(step, state, &c->size, err));
-    for (int64_t i = 0; i < c->size.count; i++)
-        state->column.shape.dim[i] = c->size.ints[i];
+    for (int i = 0; i < c->size.count; i++)
+        set_extent(state, i, c->size.ints[i]);
     return 0;
 }
 
@@ -144,8 +157,16 @@ static int resample_state(const struct dnn_prepare_step *step, int k,
 
     (void)k;
     DNN_TRY(check_axes(step, state, &c->spacing, err));
-    for (int64_t i = 0; i < c->spacing.count; i++)
-        state->column.shape.dim[i] = DNN_UNKNOWN;
+    for (int i = 0; i < c->spacing.count; i++) {
+        double spacing = state->position.spacing[i];
+        int64_t n = state->column.shape.dim[i];
+
+        if (n != DNN_UNKNOWN && spacing > 0)
+            set_extent(state, i,
+                       (int64_t)dnn_resample_extent(n, spacing, c->spacing.reals[i]));
+        else
+            state->column.shape.dim[i] = DNN_UNKNOWN;
+    }
     return 0;
 }
 
@@ -213,8 +234,14 @@ static int crop_state(const struct dnn_prepare_step *step, int k,
 
     (void)k;
     DNN_TRY(check_axes(step, state, &c->size, err));
-    for (int64_t i = 0; i < c->size.count; i++)
+    for (int i = 0; i < c->size.count; i++) {
+        int64_t more = state->column.shape.dim[i] - c->size.ints[i];
+
+        state->position.first[i] +=
+            state->position.step[i] *
+            (double)(c->start.count > 0 ? c->start.ints[i] : more / 2);
         state->column.shape.dim[i] = c->size.ints[i];
+    }
     return 0;
 }
 
@@ -335,9 +362,11 @@ static int pad_state(const struct dnn_prepare_step *step, int k,
     (void)k;
     DNN_TRY(check_axes(step, state, list, err));
     pad_amounts(c, &state->column.shape, before, after);
-    for (int64_t i = 0; i < list->count; i++)
-        if (state->column.shape.dim[i] != DNN_UNKNOWN)
-            state->column.shape.dim[i] += before[i] + after[i];
+    for (int64_t i = 0; i < list->count; i++) {
+        if (state->column.shape.dim[i] == DNN_UNKNOWN) continue;
+        state->column.shape.dim[i] += before[i] + after[i];
+        state->position.first[i] -= state->position.step[i] * (double)before[i];
+    }
     if (!pads_stored(c, state)) dnn_column_state_become_values(state);
     return 0;
 }

@@ -230,3 +230,21 @@ int dnn_source_read_box(const struct dnn_source *source, int64_t i, int c,
     pthread_mutex_unlock(&last->lock);
     return rc;
 }
+
+int dnn_source_position(const struct dnn_source *source, int64_t i, int c,
+                        struct dnn_position *out, struct dnn_err *err)
+{
+    static const int64_t start[DNN_MAX_DIMS],
+        one[DNN_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
+    struct dnn_array point = {0};
+
+    if (source->type->position != NULL)
+        return source->type->position(source, i, c, out, err);
+    int rc = dnn_source_try_box(source, i, c, start, one, &point, err);
+    *out = (struct dnn_position){
+        .step = {1, 1, 1}
+    };
+    memcpy(out->spacing, point.spacing, sizeof out->spacing);
+    dnn_array_free(&point);
+    return rc < 0 ? rc : 0;
+}

@@ -98,6 +98,12 @@ static int read_box(const struct dnn_source *source, int64_t i, int c,
     return dnn_source_try_box(k->from, i, c, start, extent, out, err);
 }
 
+static int position(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err)
+{
+    return dnn_source_position(((const struct cache *)source)->from, i, c, out, err);
+}
+
 static void close_cache(struct dnn_source *source)
 {
     struct cache *k = (struct cache *)source;
@@ -128,7 +134,8 @@ struct dnn_source *dnn_source_cache(struct dnn_source *from, int64_t limit)
         .class_of = from->type->class_of == NULL ? NULL : class_of,
         .close = close_cache,
         .shape = shape,
-        .read_box = read_box};
+        .read_box = read_box,
+        .position = position};
     k->base = dnn_source_like(from, &k->type);
     k->sample = dnn_alloc(((size_t)from->count + 1) * sizeof *k->sample);
     return &k->base;

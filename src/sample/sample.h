@@ -50,6 +50,14 @@ struct dnn_array {
     size_t capacity;               /* bytes allocated                                */
 };
 
+/* Where the points of an array are: its point i along axis d is point first[d] + i *
+ * step[d] of the file. */
+struct dnn_position {
+    double spacing[DNN_MAX_SPACE]; /* of the array's points, in the file's unit; 0:
+                                    * unknown                                        */
+    double first[DNN_MAX_SPACE], step[DNN_MAX_SPACE]; /* step 0: unknown             */
+};
+
 /* Set type and shape; the content is then undefined and the spacing unknown.  Its
  * memory is reused if it is large enough.  DNN_ENOMEM with the size if there is not
  * enough memory. */

@@ -47,6 +47,9 @@ struct dnn_source_type {
     int (*read_box)(const struct dnn_source *source, int64_t i, int c,
                     const int64_t *start, const int64_t *extent, struct dnn_array *out,
                     struct dnn_err *err);
+    /* As dnn_source_position(); NULL: the points are those of the file. */
+    int (*position)(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err);
 };
 enum { DNN_SOURCE_WHOLE = 1 };
 
@@ -91,8 +94,13 @@ int dnn_source_read_box(const struct dnn_source *source, int64_t i, int c,
                         const int64_t *start, const int64_t *extent,
                         struct dnn_array *out, struct dnn_err *err);
 
-/* For sources made of other sources: the same, but DNN_SOURCE_WHOLE instead of reading
- * a complete sample.  The box is not checked. */
+/* The position of column c of sample i, as far as it is known without reading the
+ * sample. */
+int dnn_source_position(const struct dnn_source *source, int64_t i, int c,
+                        struct dnn_position *out, struct dnn_err *err);
+
+/* For sources made of other sources: shape and box, but DNN_SOURCE_WHOLE instead of
+ * reading a complete sample.  The box is not checked. */
 int dnn_source_try_shape(const struct dnn_source *source, int64_t i, int c,
                          struct dnn_shape *out, struct dnn_err *err);
 int dnn_source_try_box(const struct dnn_source *source, int64_t i, int c,

@@ -111,6 +111,14 @@ static int read_box(const struct dnn_source *source, int64_t i, int c,
     return make_classes(s, at, out, err);
 }
 
+static int position(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err)
+{
+    const struct view *s = view_of(source);
+
+    return dnn_source_position(s->from, source_number(s, i), c, out, err);
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     const struct view *s = view_of(source);
@@ -187,7 +195,8 @@ static int make_view(struct dnn_source *from, const struct dnn_config *config,
         .class_of = from->type->class_of == NULL ? NULL : class_of,
         .close = close_view,
         .shape = shape_of,
-        .read_box = read_box};
+        .read_box = read_box,
+        .position = position};
     s->scale = origin->mask_scale;
     s->shift = origin->mask_shift;
     for (int c = 0; s->scale != 0 && c < s->base.ncols; c++)
@@ -332,8 +341,7 @@ static int prepare(const struct dnn_config *config, struct dnn_source *from,
     }
     const char *record = dnn_package_info(model)->preparation;
     *out = from;
-    if (record != NULL)
-        rc = dnn_prepare_apply(record, strlen(record), from, out, NULL, err);
+    if (record != NULL) rc = dnn_prepare_apply(record, strlen(record), from, out, err);
     dnn_package_close(model);
     return rc < 0 ? dnn_prefix(err, "data.test_preparation: %s: ", path) : 0;
 }

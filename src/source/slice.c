@@ -162,6 +162,23 @@ static int read_box(const struct dnn_source *source, int64_t i, int c,
     return 0;
 }
 
+/* Only the spacing: a part of a volume has no header of its own. */
+static int position(const struct dnn_source *source, int64_t i, int c,
+                    struct dnn_position *out, struct dnn_err *err)
+{
+    const struct sliced *s = (const struct sliced *)source;
+    struct dnn_position all;
+    int64_t v, box;
+    int set, axis[DNN_MAX_SPACE];
+
+    *out = (struct dnn_position){0};
+    dnn_source_slice_at(&s->how, i, &v, &set, &box);
+    DNN_TRY(dnn_source_position(s->from, v, c, &all, err));
+    for (int k = dnn_slices_axes(&s->set[set], axis); k-- > 0;)
+        out->spacing[k] = all.spacing[axis[k]];
+    return 0;
+}
+
 static void label(const struct dnn_source *source, int64_t i, char out[DNN_SAMPLE_NAME])
 {
     const struct sliced *s = (const struct sliced *)source;
@@ -196,6 +213,7 @@ static const struct dnn_source_type type = {
     .label = label,
     .close = close_sliced,
     .read_box = read_box,
+    .position = position,
 };
 
 const struct dnn_source_slices *dnn_source_slices(const struct dnn_source *source)

@@ -344,6 +344,13 @@ int dnn_resize(const struct dnn_array *in, const int64_t *extent, enum dnn_inter
     return rc;
 }
 
+double dnn_resample_extent(int64_t n, double spacing, double wanted)
+{
+    double extent = floor((double)n * spacing / wanted + 0.5);
+
+    return extent < 1 ? 1 : extent;
+}
+
 int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_interp how,
                  struct dnn_array *out, struct dnn_err *err)
 {
@@ -359,13 +366,14 @@ int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_int
             return dnn_fail(err, DNN_ECONFIG,
                             "resample: spacing %g of axis %d must be more than 0",
                             spacing[i], i);
-        double n = floor((double)in->shape.dim[i] * in->spacing[i] / spacing[i] + 0.5);
+        double n = dnn_resample_extent(in->shape.dim[i], in->spacing[i], spacing[i]);
+
         if (n > DNN_GRID_LIMIT)
             return dnn_fail(err, DNN_ECONFIG,
                             "resample: axis %d would grow to %.0f from %" PRId64
                             "; the maximum is %d",
                             i, n, in->shape.dim[i], DNN_GRID_LIMIT);
-        extent[i] = n < 1 ? 1 : (int64_t)n;
+        extent[i] = (int64_t)n;
     }
     return dnn_resize(in, extent, how, out, err);
 }

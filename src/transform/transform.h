@@ -29,6 +29,7 @@ int dnn_resize(const struct dnn_array *in, const int64_t *extent, enum dnn_inter
 /* Resize to a spacing (mm per point).  Extents are rounded to the nearest integer, at
  * least
  * 1.  It is an error if the spacing of the array is not known. */
+double dnn_resample_extent(int64_t n, double spacing, double wanted);
 int dnn_resample(const struct dnn_array *in, const double *spacing, enum dnn_interp how,
                  struct dnn_array *out, struct dnn_err *err);
 /* Copy the box of these extents at start; it must lie within the array. */

@@ -165,6 +165,11 @@ for i in range(6):
 result "a dataset with one split needs no choice" "$(
     infer 0 $seg big.bp --output one-split
     [ "$(find one-split -name '*.npy' | wc -l)" = 3 ] || ls one-split)"
+result "a dataset of other steps is a warning" "$(
+    infer 0 scanned/model.dnn big.bp --output other-steps --set data.test_split=all
+    says 'big.bp was prepared with the steps [], but the training data with [{"normalise": "channel"}]; give the files'
+    infer 0 scanned/model.dnn prepared.bp --output same-steps
+    ! grep 'was prepared with' output)"
 result "the split of a dataset can be chosen" "$(
     infer 0 $seg blobs.bp --set data.test_split=validation --output chosen
     says 'test: 4 samples')"
@@ -316,6 +321,38 @@ for name in 'hausdorff95', 'surface_distance':
     same(name, far['evaluation']['totals'][name], 2 * near['evaluation']['totals'][name], 1e-6)
 same('affine', nibabel.load('far-$set/0.nii').affine, np.diag([2, 2, 2, 1]))"
     done)"
+cat > prepare-mm.json << EOF
+{"from": {"input_path": "big-2mm", "target_path": "big-masks-2mm"}, "to": "mm.bp",
+ "steps": [{"split": {"train": 1}}, {"resample": [2.5, 2.5, 2.5]}, {"pad": [9, 8, 8]}, {"crop": [8, 8, 8]}]}
+EOF
+result "outputs of resampled, padded and cropped volumes are at their place" "$(
+    guarded dnn-prepare -q prepare-mm.json
+    guarded dnn-train -q --kernels heuristic --set dir=mm --set data.dataset=mm.bp --set num_epochs=1 train.json
+    for tiles in '"auto"' true; do
+        infer 0 mm/model.dnn kinds/scan.nii.gz --output "mm-$tiles" --format nifti --set "inference.tiles=$tiles"
+        py "
+import nibabel
+scan, out = nibabel.load('kinds/scan.nii.gz'), nibabel.load('mm-$tiles/scan.nii')
+place = np.eye(4)
+for i, (old, mm) in enumerate(zip(scan.shape, scan.header.get_zooms())):
+    n = int(old * mm / 2.5 + 0.5)
+    step, pad = old / n, max(0, (9 if i == 2 else 8) - n)
+    place[i, i], place[i, 3] = step, (step - 1) / 2 + step * ((n + pad - 8) // 2 - pad // 2)
+same('affine', out.affine, scan.affine @ place, 1e-4)
+same('spacing', np.array(out.header.get_zooms()[:3]), np.array(scan.header.get_zooms()) * place.diagonal()[:3], 1e-4)
+is_true('code', out.header['sform_code'] == scan.header['sform_code'])"
+    done)"
+result "the spacing of a dataset is not that of resized samples" "$(
+    guarded dnn-prepare -q --from big-2mm --target big-masks-2mm --split 0,0,1 --to big-2mm.bp
+    for set in big big-2mm; do
+        infer 0 $seg $set.bp --output "resized-$set" --format nifti --set 'data.test_transforms=[{"resize": [8, 8, 8]}]'
+    done
+    py '
+import glob, nibabel
+near, far = (read_json(f"resized-{d}/test.json")["evaluation"]["totals"]["hausdorff95"] for d in ("big", "big-2mm"))
+same("hausdorff95", far, near, 1e-6)
+head = nibabel.load(sorted(glob.glob("resized-big-2mm/**/*.nii", recursive=True))[0]).header
+is_true("unknown", head["sform_code"] == 0 and head["xyzt_units"] == 0)')"
 result "the same as JSON" "$(
     infer 0 $seg big --target big-masks --output judged-json --json
     python3 -m json.tool < out > tool 2>&1 || cat tool out
@@ -326,6 +363,25 @@ result "evaluation of a classifier whose directories are classes" "$(
 totals = read_json("judged-photos/test.json")
 is_true("accuracy", totals["accuracy"] == 1 and totals["samples"] == 36)
 is_true("names", [c["name"] for c in totals["evaluation"]["classes"]] == ["cat", "dog, big", "owl"])')"
+
+result "directories have the class numbers of the model" "$(
+    mkdir some other
+    cp -r photos/owl "photos/dog, big" some
+    infer 0 net-photos/model.dnn some --output judged-some
+    py '
+totals = read_json("judged-some/test.json")
+is_true("accuracy", totals["accuracy"] == 1 and totals["samples"] == 24)'
+    cp -r photos/owl other/bird
+    cp -r photos/cat other
+    infer 0 net-photos/model.dnn other --output judged-other
+    says 'other: the directory "bird" is not a class of the model; the outputs are not evaluated'
+    [ ! -e judged-other/test.json ] || echo evaluated)"
+result "directories of pictures are no targets of a segmentation" "$(
+    mkdir -p days/1 days/2
+    cp pictures/[0-4].png days/1
+    cp pictures/[5-9].png days/2
+    infer 0 net-pictures/model.dnn days --output days-out
+    ls days-out/1/0.npy days-out/2/5.npy > /dev/null)"
 
 # ---- model files ----
 

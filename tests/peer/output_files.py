@@ -142,11 +142,12 @@ def check_nifti():
         image = nibabel.load(at + "_classes" + suffix)
         bad += same(at, np.asarray(image.dataobj), np.transpose(classes(x), axes), "u")
         zooms = [3, 2.5, 2][:space][::-1]
-        affine = np.diag(zooms + [1] * (4 - space)).astype(float)
+        affine, code = image.header.get_base_affine(), 0
         if sample == 0 and kind == "volumes":  # others have other axes
             like = nibabel.load(os.environ["OUTPUT_LIKE"])
             zooms, affine = like.header.get_zooms()[:space], like.affine
-            bad += tap.unless(image.header["sform_code"] == like.header["sform_code"], "sform")
+            code = like.header["sform_code"]
+        bad += tap.unless(image.header["sform_code"] == code, f"{at}: sform_code")
         bad += tap.unless(np.allclose(image.header.get_zooms()[:space], zooms), f"{at}: zooms")
         bad += tap.unless(np.allclose(image.affine, affine, atol=1e-5), f"{at}: affine")
     return bad

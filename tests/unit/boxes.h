@@ -75,15 +75,19 @@ static inline bool same_boxes(const struct dnn_source *source, int64_t i, int c,
 /* Whether boxes of the first sample are read without the rest of their arrays. */
 static inline bool reads_parts(const struct dnn_source *source)
 {
-    static const int64_t start[DNN_MAX_DIMS];
+    int64_t start[DNN_MAX_DIMS];
     const int64_t extent[DNN_MAX_DIMS] = {1, 1, 1, 1, 1, 1, 1, 1};
     struct dnn_array array = {0};
     struct dnn_shape shape;
     bool parts = source->count > 0;
 
-    for (int c = 0; parts && c < source->ncols; c++)
-        parts = dnn_source_try_shape(source, 0, c, &shape, NULL) == 0 &&
-                dnn_source_try_box(source, 0, c, start, extent, &array, NULL) == 0;
+    for (int c = 0; parts && c < source->ncols; c++) {
+        parts = dnn_source_try_shape(source, 0, c, &shape, NULL) == 0;
+        for (int d = 0; parts && d < shape.ndim; d++)
+            start[d] = shape.dim[d] - 1;
+        parts =
+            parts && dnn_source_try_box(source, 0, c, start, extent, &array, NULL) == 0;
+    }
     dnn_array_free(&array);
     return parts;
 }

@@ -267,6 +267,7 @@ static void nifti(void)
 
     put_nifti("a.nii", volume, 4, 16, 1, false, false);
     boxes_of("{\"input_path\": \"a.nii\"}", true);
+    boxes_of("{\"input_path\": \"a.nii\", \"input_gray\": true}", true);
     put_nifti("swapped.nii", volume, 16, 32, 1, true, false);
     boxes_of("{\"input_path\": \"swapped.nii\"}", true);
     put_nifti("times.nii", times, 4, 16, 1, true, false);

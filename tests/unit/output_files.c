@@ -29,7 +29,7 @@ static int described(void *arg, int64_t sample, struct dnn_output_sample *out,
     snprintf(out->name, sizeof out->name, "s%" PRId64 ".nii", sample);
     out->shape[0] = shape;
     out->units = units;
-    out->spacing[0] = 2;
+    out->position.spacing[0] = 2;
     return 0;
 }
 

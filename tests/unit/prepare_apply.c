@@ -78,7 +78,6 @@ static bool make_dataset(const char *input, const char *target, const char *rest
 struct raw {
     struct dnn_json *how;
     struct dnn_source *source; /* after the steps */
-    bool pointwise;
 };
 
 /* target: NULL: none. */
@@ -107,8 +106,7 @@ static int open_raw(struct raw *raw, const char *input, const char *target,
     }
     if (rc == 0) rc = dnn_import_open(&how, &from, &err);
     if (rc == 0)
-        rc = dnn_prepare_apply(record, strlen(record), from, &raw->source,
-                               &raw->pointwise, &err);
+        rc = dnn_prepare_apply(record, strlen(record), from, &raw->source, &err);
     return rc;
 }
 
@@ -171,6 +169,35 @@ static void same_column(const struct raw *raw, const char *column, const char *w
 
 /* ---- the same values ---- */
 
+/* A box of a column and the shape of the sample: as a complete read gives them, but
+ * without it if the steps act on each point alone. */
+static void same_box(const struct raw *raw, int c, bool pointwise)
+{
+    struct dnn_sample sample = {0};
+    struct dnn_array got = {0}, want = {0};
+    struct dnn_shape shape;
+    int64_t start[DNN_MAX_DIMS] = {1, 2, 1}, extent[DNN_MAX_DIMS] = {2, 1, 2};
+
+    is_int(dnn_source_read(raw->source, 1, &sample, &err), 0, "a sample is read");
+    const struct dnn_array *all = &sample.col[c];
+    if (all->shape.ndim < 2) start[0] = 0;
+    extent[all->shape.ndim < 2 ? 0 : 3] = all->shape.dim[all->shape.ndim - 1];
+    is_int(dnn_source_try_box(raw->source, 1, c, start, extent, &got, &err),
+           pointwise ? 0 : DNN_SOURCE_WHOLE, "whether a part of it can be");
+    dnn_array_box(all, start, extent, &want, &err);
+    ok(!pointwise ||
+           (got.type == want.type && dnn_shape_equal(&got.shape, &want.shape) &&
+            memcmp(got.data, want.data, dnn_array_bytes(&want)) == 0),
+       "with the same bits of column %d", c);
+    if (all->shape.ndim > 1) raw->source->col[c].shape.dim[0] = DNN_UNKNOWN;
+    is_int(dnn_source_try_shape(raw->source, 1, c, &shape, &err), 0,
+           "its shape is known without reading it");
+    ok(dnn_shape_equal(&shape, &all->shape), "the same shape");
+    dnn_array_free(&got);
+    dnn_array_free(&want);
+    dnn_sample_free(&sample);
+}
+
 static void same(const char *input, const char *target, const char *rest,
                  bool pointwise)
 {
@@ -184,7 +211,8 @@ static void same(const char *input, const char *target, const char *rest,
     else {
         same_column(&raw, "input", "with targets");
         same_column(&raw, "target", "with targets");
-        is_int(raw.pointwise, pointwise, "whether the steps are pointwise");
+        same_box(&raw, 0, pointwise);
+        if (pointwise) same_box(&raw, 1, true);
     }
     close_raw(&raw);
     is_int(open_raw(&raw, input, NULL, record), 0, "without targets, too");
@@ -376,7 +404,7 @@ static void test_last_sample(void)
     is_int(open_raw(&raw, "f", NULL, record), 0, "a source");
     is_int(dnn_source_read_box(raw.source, 0, 0, start, extent, &first, &err), 0,
            "of which a box was read");
-    is_int(dnn_prepare_apply(record, strlen(record), raw.source, &twice, NULL, &err), 0,
+    is_int(dnn_prepare_apply(record, strlen(record), raw.source, &twice, &err), 0,
            "can be prepared");
     is_int(dnn_source_read_box(twice, 0, 0, start, extent, &second, &err), 0,
            "and read again");
