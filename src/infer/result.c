@@ -267,6 +267,12 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
         .class_name = opts->class_name,
         .nclass_names = opts->nclasses,
         .from = r->from,
+        .input = samples->dataset != NULL  ? &samples->dataset
+                 : samples->source != NULL ? samples->source->file
+                                           : NULL,
+        .ninputs = samples->dataset != NULL  ? 1
+                   : samples->source != NULL ? samples->source->nfiles
+                                             : 0,
         .nsamples = samples->count,
         .describe = samples->describe,
         .arg = samples->arg,

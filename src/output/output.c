@@ -85,6 +85,8 @@ static int open_output(struct dnn_output *out, struct dnn_err *err)
     find_paths(out);
     DNN_TRY(dnn_output_describe(out, &hash, err));
     DNN_TRY(dnn_comm_agree(out->comm, dnn_output_name(out, err), err));
+    int rc = out->rank == 0 ? dnn_output_protect(out, err) : 0;
+    DNN_TRY(dnn_comm_agree(out->comm, rc, err));
     dnn_output_place(out);
     return dnn_output_begin(out, hash, err);
 }

@@ -77,6 +77,8 @@ struct dnn_output_options {
     const char *const *class_name;  /* of the first output, or NULL                   */
     int64_t nclass_names;
     const char *from; /* path of the inputs: names are relative to it; or NULL        */
+    const char *const *input; /* [ninputs]: files that must not be replaced           */
+    int64_t ninputs;
     int64_t nsamples;
     /* Local, thread-safe.  Describe a sample. */
     int (*describe)(void *arg, int64_t sample, struct dnn_output_sample *out,
@@ -90,8 +92,9 @@ struct dnn_output_options {
 struct dnn_output;
 
 /* Collective.  Check that all formats can be written (libraries, shapes: a label has no
- * NIfTI file), make directories, reserve space, and find out what an interrupted run
- * has completed.  The caller owns *out: dnn_output_commit() or dnn_output_abandon(). */
+ * NIfTI file) and that no input would be replaced, make directories, reserve space, and
+ * find out what an interrupted run has completed.  The caller owns *out:
+ * dnn_output_commit() or dnn_output_abandon(). */
 int dnn_output_open(struct dnn_comm *comm, const struct dnn_output_options *options,
                     struct dnn_output **out, struct dnn_err *err);
 

@@ -131,6 +131,8 @@ bool dnn_output_mine(const struct dnn_output *out, int64_t sample);
 char *dnn_output_relative(const struct dnn_output *out, const char *name);
 /* Local.  Set out->final. */
 int dnn_output_name(struct dnn_output *out, struct dnn_err *err);
+/* Local, for rank 0.  Fail if a file of the outputs is one of the inputs. */
+int dnn_output_protect(const struct dnn_output *out, struct dnn_err *err);
 
 /* ---- part.c.  Local. ---- */
 

@@ -229,6 +229,18 @@ for each in nifti tiff png overlay; do
     refused 4 "sample 0 \(cls.npz\[0\]\): output out of 3 cannot be written as $each: .*; write csv, json or npy instead" \
         cls/model.dnn cls.npz --output out --format $each
 done
+# The name of an output can be that of an input or target, also through a link.
+mkdir own
+cp large/*.npy own
+ln -s own linked
+refused 2 'own/0.npy: an output would replace this input; give another output directory' \
+    net/model.dnn linked --output own
+refused 2 'large-masks/0.npy: an output would replace this input; .*' \
+    net/model.dnn large --target large-masks --output large-masks
+refused 2 'own/1.npy: an output would replace this input; .*' \
+    --config=run.json --set inference.formats=hdf5 --set data.test_output_path=out --set data.test_input_path=own \
+    --set data.hdf5_outfile="$tmp/own/1.npy"
+result "the inputs are as before" "$(diff -r -x inputs.txt large own)"
 touch file
 refused 5 'file: .*' net/model.dnn large --output file
 refused 5 'file(/out)?: .*' net/model.dnn large --output file/out
