@@ -12,12 +12,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/progress.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct volumes {
@@ -135,7 +135,7 @@ static int give_input(struct volumes *v, const struct infer_about *about,
     if (rc == 0)
         rc = dnn_output_input(v->r.files, sample, &about->shape,
                               v->plan.ndim == 3 ? plane.start[0] : -1, value, err);
-    dnn_free(value);
+    free(value);
     return rc;
 }
 
@@ -345,11 +345,10 @@ static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
     }
     dnn_window_free(window);
     plane.channels = v->net->channels[0];
-    plane.output =
-        dnn_alloc((size_t)(plane.points * plane.channels) * sizeof *plane.output);
+    if (!dnn_infer_plane_alloc(&plane, &about)) return 0;
     int rc = run_slabs(v, sample, from, to, &plane, err);
     if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
-    dnn_free(plane.output);
+    free(plane.output);
     return rc;
 }
 
