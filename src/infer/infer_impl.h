@@ -67,7 +67,8 @@ struct infer_samples {
                        * same                                                        */
     const struct dnn_source *source; /* files; or NULL                               */
     const char *dataset;             /* its path; or NULL                            */
-    bool classifier; /* outputs have no spatial axes                                */
+    bool classifier;     /* outputs have no spatial axes                            */
+    const char *overlay; /* why there are no overlays; NULL: there are              */
 };
 
 /* Local.  Find names and activations of the outputs of a model, which has its

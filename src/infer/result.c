@@ -279,6 +279,11 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
         .settings = samples->resume ? r->settings : NULL};
 
     if (options.formats == 0) return 0;
+    int rc = 0;
+    if ((options.formats & DNN_OUTPUT_OVERLAY) && samples->overlay != NULL)
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.formats: overlay %s",
+                      samples->overlay);
+    DNN_TRY(dnn_comm_agree(r->session->comm, rc, err));
     DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
     for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
         if (i == 0 ||

@@ -327,7 +327,10 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .resume = report && b->slices == NULL && !b->data->targets,
         .source = b->data->source,
         .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
-        .classifier = b->shape[0].ndim == 1};
+        .classifier = b->shape[0].ndim == 1,
+        .overlay = b->slices != NULL ? "cannot be combined with data.slicers"
+                   : b->input < 0    ? "needs an input that is an image"
+                                     : NULL};
     return dnn_infer_result_open(b->r, opts, &samples, err);
 }
 

@@ -148,6 +148,8 @@ slices 4 "input 'input' of the data has shape 8x8x1, but the network expects .x8
 slices 4 'data.slicers: input of the data is 12x9x10x1, which has 3 spatial axes, but there are 2 sizes' '[8, 8]'
 slices 4 '1.npy: input is 8x8x8x1, but slices are cut from volumes of 12x9x10' '[8, 8, 8]'
 slices '[34]' 'data.slicers\[0\]: slices: sizes\[0\] is 100; it must be 1 to 12, the size of the volume' '[100, 8, 8]'
+refused 3 'inference.formats: overlay cannot be combined with data.slicers' --config=run.json \
+    --set data.test_input_path=small --set data.slicers='[{"sizes": [8, 8, 8]}]' --set inference.formats=overlay
 # 5, 2 and 3 boxes at a point along the axes: their sum must not overflow
 cat > sums.json << EOF
 {"layers": {"class_name": "Sequential", "config": {"name": "sums", "layers": [
