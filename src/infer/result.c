@@ -50,7 +50,8 @@ int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *confi
                                .model = model,
                                .noutputs = graph->noutputs};
     if (graph->noutputs > INFER_OUTPUTS)
-        return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
+        return dnn_fail(err, DNN_ECONFIG,
+                        "the network has %d outputs; dnn-infer supports up to %d",
                         graph->noutputs, INFER_OUTPUTS);
     struct dnn_prog *prog = dnn_prog_make(DNN_F32, false);
     int rc = dnn_graph_lower(graph, 1, prog, output, err);
@@ -293,19 +294,22 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     return 0;
 }
 
-int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
+int dnn_infer_result_commit(struct infer_result *r, struct dnn_err *err)
 {
-    if (rc == 0 && r->files != NULL)
-        rc = dnn_output_commit(r->files, err);
+    return r->files == NULL ? 0 : dnn_output_commit(r->files, err);
+}
+
+void dnn_infer_result_close(struct infer_result *r, int rc)
+{
+    if (rc == 0)
+        dnn_output_close(r->files);
     else
         dnn_output_abandon(r->files);
-    r->files = NULL;
     dnn_evaluate_close(r->evaluation);
     dnn_infer_resume_free(r->resume);
     dnn_free(r->dir);
     dnn_free(r->from);
     *r = (struct infer_result){0};
-    return rc;
 }
 
 /* ---- evaluation ---- */

@@ -417,6 +417,7 @@ static int run(struct volumes *v, struct dnn_err *err)
     log_header(v);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
+    DNN_TRY(dnn_infer_result_commit(&v->r, err));
     const struct infer_found found = {.samples = v->plan.count,
                                       .seconds = dnn_clock_now() - began,
                                       .loss = NAN,
@@ -439,7 +440,7 @@ int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *sessi
     };
 
     int rc = run(&v, err);
-    rc = dnn_infer_result_close(&v.r, rc, err);
+    dnn_infer_result_close(&v.r, rc);
     dnn_infer_net_close(v.whole);
     dnn_infer_net_close(v.net);
     dnn_infer_input_close(v.input);

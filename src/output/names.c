@@ -215,7 +215,7 @@ static void name_output(struct dnn_output *out, int64_t sample, int k, int space
     if (space == FILES)
         dnn_import_key(s->name, key);
     else
-        snprintf(key, sizeof key, "%s", s->label);
+        snprintf(key, sizeof key, "%s", s->name);
     char *name = out->o.noutputs == 1 ? dnn_strdup(key)
                                       : dnn_format("%s/%s", out->o.output_name[k], key);
     make_unique(set, out->arena, name, wanted, n);
@@ -231,8 +231,9 @@ static int check_length(const char *name, struct dnn_err *err)
 
         if (len > MOST)
             return dnn_fail(err, DNN_EDATA,
-                            "the file name %.100s... has %zu bytes; %d are possible",
-                            at, len, MOST);
+                            "%.300s: a name in the path of this output has %zu bytes; "
+                            "at most %d are possible",
+                            name, len, MOST);
         at += len + (at[len] == '/');
     }
     return 0;

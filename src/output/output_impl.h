@@ -62,7 +62,7 @@ struct output_part {
 enum { OUTPUT_PARTS = 15 * DNN_OUTPUT_MAX };
 
 struct output_sample {
-    const char *name, *label;      /* relative to the inputs                         */
+    const char *name;              /* relative to the inputs                         */
     const struct dnn_shape *shape; /* [noutputs]; equal ones are shared              */
     double spacing[DNN_MAX_SPACE];
     int64_t units, first; /* its units, and the number of units before it            */
@@ -222,7 +222,6 @@ int dnn_output_compact(struct dnn_output *out, struct dnn_err *err);
 /* ---- commit.c, picture.c, table.c, bp.c ---- */
 
 /* Collective. */
-int dnn_output_complete(struct dnn_output *out, struct dnn_err *err);
 int dnn_output_complete_bp(struct dnn_output *out, struct dnn_err *err);
 /* Local.  Write a PNG file. */
 int dnn_output_picture(struct dnn_output *out, int part, int64_t sample,

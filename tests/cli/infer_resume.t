@@ -75,7 +75,7 @@ stopped() {
 completed() {
     infer "$1" "$2"
     ended 0
-    grep -q 'continuing an interrupted run: [0-9]* of' output || cat output
+    grep -q 'resuming an interrupted run: [0-9]* of' output || cat output
     same "$2"
 }
 
