@@ -51,7 +51,8 @@ struct infer_result {
     bool bounded[INFER_OUTPUTS]; /* after the activation: from -1 to 1               */
     bool changes;                /* an output has an activation to be applied        */
     char *dir, *from;            /* owned: of the outputs; of the inputs, or NULL    */
-    char settings[33];
+    /* Checksums of all that decides the outputs, and their evaluation.               */
+    char settings[33], evaluated[33];
 };
 
 /* The samples of a result. */
