@@ -125,7 +125,7 @@ whole() {
 # look_back: check output and files of the killed run
 look_back() {
     local diffs
-    if grep -q 'continuing an interrupted run' output; then
+    if grep -q 'resuming an interrupted run' output; then
         continued=$((continued + 1))
         [ "$ranks" = "$before" ] || others=$((others + 1))
     fi

@@ -5,9 +5,9 @@
  *
  * KIND: volumes, masks, vectors, binary, images, few, two; FORMATS and CONTENTS: names
  * with commas.  KILL: each rank kills itself after so many units; -1: never; -2: stops
- * before the commit.  SETTINGS: "" or absent: cannot be continued.  FLAGS: gzip, names,
- * last, copy, outside.  The last line printed is the number of units computed by all
- * ranks.
+ * before the commit; -3: after it.  SETTINGS: "" or absent: cannot be continued.
+ * FLAGS: gzip, names, last, copy, outside.  The last line printed is the number of
+ * units computed by all ranks.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -221,8 +221,9 @@ static int run(struct dnn_comm *comm, const struct dnn_output_options *options,
     if (rc == 0)
         rc = dnn_comm_allreduce(comm, "units", &computed, 1, DNN_COMM_I64, DNN_COMM_SUM,
                                 err);
-    if (rc == 0 && kill != -2)
-        rc = dnn_output_commit(out, err);
+    if (rc == 0 && kill != -2) rc = dnn_output_commit(out, err);
+    if (rc == 0 && kill >= -1)
+        dnn_output_close(out);
     else
         dnn_output_abandon(out);
     if (dnn_comm_rank(comm) == 0) printf("%" PRId64 "\n", computed);

@@ -53,7 +53,8 @@ struct infer_result {
                                   * probabilities                                    */
     bool changes;                /* an output has an activation to be applied        */
     char *dir, *from;            /* owned: of the outputs; of the inputs, or NULL    */
-    char settings[33];
+    /* Checksums of all that decides the outputs, and their evaluation.               */
+    char settings[33], evaluated[33];
 };
 
 /* The samples of a result. */
@@ -69,7 +70,8 @@ struct infer_samples {
                        * same                                                        */
     const struct dnn_source *source; /* files; or NULL                               */
     const char *dataset;             /* its path; or NULL                            */
-    bool classifier; /* outputs have no spatial axes                                */
+    bool classifier;     /* outputs have no spatial axes                            */
+    const char *overlay; /* why there are no overlays; NULL: there are              */
 };
 
 /* Local.  Find names and activations of the outputs of a model, which has its
@@ -84,8 +86,11 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
 int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opts *opts,
                               const struct dnn_column *column, int64_t channels,
                               int ndim, struct dnn_err *err);
-/* Collective.  Complete the files if rc is 0; else keep them for the next run. */
-int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err);
+/* Collective, when all samples are computed.  Complete the files, before anything is
+ * reported: a failure of the evaluation does not keep outputs back. */
+int dnn_infer_result_commit(struct infer_result *r, struct dnn_err *err);
+/* Collective.  rc: of the run; after a failure the next one can continue. */
+void dnn_infer_result_close(struct infer_result *r, int rc);
 
 /* Local.  Apply the activation of output k to n positions, in place. */
 void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64_t n,

@@ -5,9 +5,13 @@
  */
 #include "infer/volume_impl.h"
 
-#include "base/mem.h"
+#include "base/log.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+
+static const int64_t most = 256 << 20; /* bytes of an input or output that is drawn */
 
 void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out)
 {
@@ -25,6 +29,21 @@ void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out
         out->points *= out->extent[d];
 }
 
+bool dnn_infer_plane_alloc(struct infer_plane *p, const struct infer_about *about)
+{
+    const int64_t in = about->shape.dim[p->ndim], out = p->channels;
+    const int64_t bytes =
+        p->points * (in > out ? in : out) * (int64_t)sizeof *p->output;
+
+    p->output = bytes > most ? NULL : malloc((size_t)bytes);
+    if (p->output == NULL)
+        dnn_log_all(DNN_WARN, "infer",
+                    "%s: no picture of it is drawn, which would need %" PRId64
+                    " MiB of memory; the limit is %" PRId64 " MiB",
+                    about->name, bytes >> 20, most >> 20);
+    return p->output != NULL;
+}
+
 bool dnn_infer_plane_in(const struct infer_plane *p, int64_t first, int64_t n)
 {
     return p->start[0] < first + n && p->start[0] + p->extent[0] > first;
@@ -34,7 +53,13 @@ int dnn_infer_plane_input(const struct infer_plane *p, struct infer_input *in,
                           int64_t sample, int64_t channels, float **out,
                           struct dnn_err *err)
 {
-    *out = dnn_alloc((size_t)(p->points * channels) * sizeof **out);
+    size_t bytes = (size_t)(p->points * channels) * sizeof **out;
+
+    *out = malloc(bytes);
+    if (*out == NULL)
+        return dnn_fail(err, DNN_ENOMEM,
+                        "the %zu MB of an input that is drawn do not fit into memory",
+                        bytes >> 20);
     return dnn_infer_input_box(in, sample, p->start, p->extent, *out, err);
 }
 
@@ -84,6 +109,6 @@ int dnn_infer_plane_draw(const struct infer_plane *p, struct infer_input *in,
             sample.label = target->data;
         dnn_infer_worst_save(worst, i, &sample);
     }
-    dnn_free(input);
+    free(input);
     return rc;
 }

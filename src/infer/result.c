@@ -50,7 +50,8 @@ int dnn_infer_result_make(struct infer_result *r, const struct dnn_config *confi
                                .model = model,
                                .noutputs = graph->noutputs};
     if (graph->noutputs > INFER_OUTPUTS)
-        return dnn_fail(err, DNN_ECONFIG, "the network has %d outputs, more than %d",
+        return dnn_fail(err, DNN_ECONFIG,
+                        "the network has %d outputs; dnn-infer supports up to %d",
                         graph->noutputs, INFER_OUTPUTS);
     for (int k = 0; k < r->noutputs; k++) {
         bool *bounded = &r->bounded[k];
@@ -118,6 +119,8 @@ static unsigned formats_of(const struct dnn_config *config, bool classifier,
     return classifier ? DNN_OUTPUT_CSV : DNN_OUTPUT_NPY;
 }
 
+/* ---- settings ---- */
+
 static void add_file(struct dnn_buf *text, const char *path)
 {
     struct stat st;
@@ -127,14 +130,16 @@ static void add_file(struct dnn_buf *text, const char *path)
                     (int64_t)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
 }
 
-/* Size and time of the files of the samples. */
-static void add_files(const struct infer_samples *samples, struct dnn_buf *text)
+/* Size and time of the files of the inputs, or of the targets. */
+static void add_files(const struct infer_samples *samples, bool targets,
+                      struct dnn_buf *text)
 {
     const struct dnn_source *source = samples->source;
 
     for (int64_t i = 0; source != NULL && i < source->nfiles; i++)
-        add_file(text, source->file[i]);
-    if (samples->dataset == NULL) return;
+        if (targets == (source->ninputs > 0 && i >= source->ninputs))
+            add_file(text, source->file[i]);
+    if (samples->dataset == NULL || targets) return;
     char *inside = dnn_format("%s/md.idx", samples->dataset);
     add_file(text, inside);
     dnn_free(inside);
@@ -161,27 +166,82 @@ static int add_weights(const struct dnn_model *model, struct dnn_buf *text,
     return 0;
 }
 
-/* The checksum of all that decides the results: configuration, weights, samples.
- * Rank 0. */
-static int find_settings(struct infer_result *r, const struct infer_samples *samples,
-                         struct dnn_err *err)
+/* The sections data and inference, except how samples are read and what is written,
+ * which may change; without targets, except the evaluation, too. */
+static void add_sections(const struct dnn_config *config, bool targets,
+                         struct dnn_buf *text)
 {
-    struct dnn_buf text = {0};
+    struct dnn_config_data data = *config->data;
+    struct dnn_config_infer infer = *config->infer;
     char *printed = NULL;
     size_t size = 0;
     FILE *to = open_memstream(&printed, &size);
 
+    data.batch_size = data.batch_size_per_rank = 0;
+    data.window = data.memory = data.threads = data.ahead = 0;
+    data.shuffle = data.preload = data.verify = false;
+    data.test_output_path = data.hdf5_outfile = NULL;
+    infer.formats.count = infer.contents.count = 0;
+    infer.names = infer.gzip = false;
+    infer.memory = infer.top_k = 0;
+    if (!targets) {
+        data.target_path = data.test_target_path = NULL;
+        data.target_transforms = data.test_target_transforms = NULL;
+        infer.surfaces = false;
+        infer.bins = infer.worst = infer.background = 0;
+    }
     if (to != NULL) {
-        dnn_config_print(r->config, to);
+        dnn_field_print(dnn_config_data_fields, &data, to);
+        dnn_field_print(dnn_config_infer_fields, &infer, to);
         fclose(to);
     }
-    dnn_buf_add(&text, "%s", printed == NULL ? "" : printed);
-    add_files(samples, &text);
-    int rc = add_weights(r->model, &text, err);
-    XXH128_hash_t hash = XXH3_128bits(text.text, text.len);
-    snprintf(r->settings, sizeof r->settings, "%016" PRIx64 "%016" PRIx64,
-             (uint64_t)hash.high64, (uint64_t)hash.low64);
+    dnn_buf_add(text, "%s", printed == NULL ? "" : printed);
     free(printed);
+}
+
+/* The network, and what else changes its outputs. */
+static int add_network(const struct infer_result *r, struct dnn_buf *text,
+                       struct dnn_err *err)
+{
+    const struct dnn_config *c = r->config;
+    const struct dnn_graph *graph = c->net.graph;
+    char *network = NULL, shape[DNN_SHAPE_TEXT];
+
+    DNN_TRY(dnn_config_network(c, &network, err));
+    dnn_buf_add(text, "%s\n%s %d %d %d %d %" PRId64 " %s %s\n", network,
+                r->model->backend.name, c->precision, c->fuse, c->deterministic,
+                c->wrapped, c->seed, c->loss_text,
+                c->kernels->conv == NULL ? "" : c->kernels->conv);
+    dnn_free(network);
+    for (int i = 0; i < graph->ninputs; i++)
+        dnn_buf_add(
+            text, "%s\n",
+            dnn_shape_text(shape, sizeof shape, &graph->node[graph->input[i]].out));
+    return add_weights(r->model, text, err);
+}
+
+static void checksum(const struct dnn_buf *text, char out[33])
+{
+    XXH128_hash_t hash = XXH3_128bits(text->text, text->len);
+
+    snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
+             (uint64_t)hash.low64);
+}
+
+/* On rank 0. */
+static int find_settings(struct infer_result *r, const struct infer_samples *samples,
+                         struct dnn_err *err)
+{
+    struct dnn_buf text = {0};
+    int rc = add_network(r, &text, err);
+
+    add_sections(r->config, false, &text);
+    add_files(samples, false, &text);
+    checksum(&text, r->settings);
+    add_sections(r->config, true, &text);
+    add_files(samples, true, &text);
+    dnn_buf_add(&text, "%s", r->config->metrics_text);
+    checksum(&text, r->evaluated);
     dnn_buf_free(&text);
     return rc;
 }
@@ -196,9 +256,13 @@ static int share_settings(struct infer_result *r, const struct infer_samples *sa
     if (!samples->resume) return 0;
     if (dnn_comm_rank(comm) == 0) rc = find_settings(r, samples, err);
     DNN_TRY(dnn_comm_agree(comm, rc, err));
-    return dnn_comm_bcast(comm, "checksum of the settings", r->settings,
-                          sizeof r->settings, 0, err);
+    DNN_TRY(dnn_comm_bcast(comm, "checksum of the settings", r->settings,
+                           sizeof r->settings, 0, err));
+    return dnn_comm_bcast(comm, "checksum of the settings", r->evaluated,
+                          sizeof r->evaluated, 0, err);
 }
+
+/* ---- files ---- */
 
 static char *without_slashes(const char *path)
 {
@@ -267,12 +331,23 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
         .class_name = opts->class_name,
         .nclass_names = opts->nclasses,
         .from = r->from,
+        .input = samples->dataset != NULL  ? &samples->dataset
+                 : samples->source != NULL ? samples->source->file
+                                           : NULL,
+        .ninputs = samples->dataset != NULL  ? 1
+                   : samples->source != NULL ? samples->source->nfiles
+                                             : 0,
         .nsamples = samples->count,
         .describe = samples->describe,
         .arg = samples->arg,
         .settings = samples->resume ? r->settings : NULL};
 
     if (options.formats == 0) return 0;
+    int rc = 0;
+    if ((options.formats & DNN_OUTPUT_OVERLAY) && samples->overlay != NULL)
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.formats: overlay %s",
+                      samples->overlay);
+    DNN_TRY(dnn_comm_agree(r->session->comm, rc, err));
     DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
     for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
         if (i == 0 ||
@@ -282,19 +357,22 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
     return 0;
 }
 
-int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
+int dnn_infer_result_commit(struct infer_result *r, struct dnn_err *err)
 {
-    if (rc == 0 && r->files != NULL)
-        rc = dnn_output_commit(r->files, err);
+    return r->files == NULL ? 0 : dnn_output_commit(r->files, err);
+}
+
+void dnn_infer_result_close(struct infer_result *r, int rc)
+{
+    if (rc == 0)
+        dnn_output_close(r->files);
     else
         dnn_output_abandon(r->files);
-    r->files = NULL;
     dnn_evaluate_close(r->evaluation);
     dnn_infer_resume_free(r->resume);
     dnn_free(r->dir);
     dnn_free(r->from);
     *r = (struct infer_result){0};
-    return rc;
 }
 
 /* ---- evaluation ---- */

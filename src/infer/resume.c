@@ -43,7 +43,7 @@ static struct head head_of(const struct infer_result *r)
 {
     struct head head = {.magic = "dnn-infer 1\n", .units = r->resume->units};
 
-    memcpy(head.settings, r->settings, sizeof head.settings);
+    memcpy(head.settings, r->evaluated, sizeof head.settings);
     return head;
 }
 

@@ -355,7 +355,10 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .resume = report && b->slices == NULL && !evaluated,
         .source = b->data->source,
         .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
-        .classifier = b->shape[0].ndim == 1};
+        .classifier = b->shape[0].ndim == 1,
+        .overlay = b->slices != NULL ? "cannot be combined with data.slicers"
+                   : b->input < 0    ? "needs an input that is an image"
+                                     : NULL};
     return dnn_infer_result_open(b->r, opts, &samples, err);
 }
 
@@ -389,6 +392,7 @@ static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t num
     b->last = dnn_clock_now();
     int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err);
     dnn_progress_stop(b->progress, rc == 0);
+    if (rc == 0) rc = dnn_infer_result_commit(b->r, err);
     if (rc < 0 || !report) return rc;
     const struct infer_found found = {
         .samples = samples,
@@ -407,7 +411,7 @@ int dnn_infer_samples(struct dnn_stage *stage, const struct dnn_infer_opts *opts
     struct batches b = {.r = &r, .stage = stage, .data = stage->test};
 
     int rc = run(&b, opts, number, report, err);
-    rc = dnn_infer_result_close(&r, rc, err);
+    dnn_infer_result_close(&r, rc);
     dnn_infer_slices_free(b.slices);
     dnn_stage_eval_free(b.metrics);
     dnn_free(b.scratch);

@@ -12,12 +12,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "base/progress.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct volumes {
@@ -136,7 +136,7 @@ static int give_input(struct volumes *v, const struct infer_about *about,
     if (rc == 0)
         rc = dnn_output_input(v->r.files, sample, &about->shape,
                               v->plan.ndim == 3 ? plane.start[0] : -1, value, err);
-    dnn_free(value);
+    free(value);
     return rc;
 }
 
@@ -346,11 +346,10 @@ static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
     }
     dnn_window_free(window);
     plane.channels = v->net->channels[0];
-    plane.output =
-        dnn_alloc((size_t)(plane.points * plane.channels) * sizeof *plane.output);
+    if (!dnn_infer_plane_alloc(&plane, &about)) return 0;
     int rc = run_slabs(v, sample, from, to, &plane, err);
     if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
-    dnn_free(plane.output);
+    free(plane.output);
     return rc;
 }
 
@@ -419,6 +418,7 @@ static int run(struct volumes *v, struct dnn_err *err)
     log_header(v);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
+    DNN_TRY(dnn_infer_result_commit(&v->r, err));
     const struct infer_found found = {.samples = v->plan.count,
                                       .seconds = dnn_clock_now() - began,
                                       .loss = NAN,
@@ -441,7 +441,7 @@ int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *sessi
     };
 
     int rc = run(&v, err);
-    rc = dnn_infer_result_close(&v.r, rc, err);
+    dnn_infer_result_close(&v.r, rc);
     dnn_infer_net_close(v.whole);
     dnn_infer_net_close(v.net);
     dnn_infer_input_close(v.input);

@@ -86,9 +86,12 @@ struct infer_plane {
     float *output; /* owned; NULL: not needed                                       */
 };
 void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out);
+/* Memory for its output, whose channels are set; false, with a warning that names the
+ * sample, if it is too large for a picture.  The caller owns the memory: free(). */
+bool dnn_infer_plane_alloc(struct infer_plane *plane, const struct infer_about *about);
 /* Whether some of it is in planes [first, first + n) of axis 0. */
 bool dnn_infer_plane_in(const struct infer_plane *plane, int64_t first, int64_t n);
-/* The same of the input.  The caller owns *out: dnn_free(). */
+/* The same of the input.  The caller owns *out: free(). */
 int dnn_infer_plane_input(const struct infer_plane *plane, struct infer_input *in,
                           int64_t sample, int64_t channels, float **out,
                           struct dnn_err *err);

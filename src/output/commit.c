@@ -3,7 +3,8 @@
  * First all ranks check that everything is complete and flush it to disk; then a file
  * in the temporary directory says so; then files are renamed.  After an interruption
  * the rest is renamed, without computing anything again: a missing temporary file has
- * its name already.  Files made from scratch are just made again.
+ * its name already.  Files made from scratch are just made again.  The temporary
+ * directory remains until the output is closed.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -108,7 +109,7 @@ static int rename_file(const struct dnn_output *out, const char *from, const cha
                         strerror(errno));
     if (access(to, F_OK) == 0) return 0;
     return dnn_fail(err, DNN_EIO,
-                    "%s: an interrupted run has completed it, but it is missing; "
+                    "%s: was complete in an interrupted run, but is missing now; "
                     "remove %s to compute all outputs again",
                     to, out->work);
 }
@@ -310,10 +311,10 @@ static int finish_shared(struct dnn_output *out, struct dnn_err *err)
         rc = dnn_fail(err, DNN_EIO, "%s: cannot be flushed to disk: %s", out->o.dir,
                       strerror(errno));
     if (fd >= 0) close(fd);
-    return rc == 0 ? dnn_file_remove_tree(out->work, err) : rc;
+    return rc;
 }
 
-int dnn_output_complete(struct dnn_output *out, struct dnn_err *err)
+int dnn_output_commit(struct dnn_output *out, struct dnn_err *err)
 {
     struct dnn_comm *comm = out->comm;
     int rc = dnn_output_close_handles(out, err);

@@ -11,7 +11,9 @@
 
 #include "import/import.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 /* ---- sets of names ---- */
@@ -213,7 +215,7 @@ static void name_output(struct dnn_output *out, int64_t sample, int k, int space
     if (space == FILES)
         dnn_import_key(s->name, key);
     else
-        snprintf(key, sizeof key, "%s", s->label);
+        snprintf(key, sizeof key, "%s", s->name);
     char *name = out->o.noutputs == 1 ? dnn_strdup(key)
                                       : dnn_format("%s/%s", out->o.output_name[k], key);
     make_unique(set, out->arena, name, wanted, n);
@@ -229,8 +231,9 @@ static int check_length(const char *name, struct dnn_err *err)
 
         if (len > MOST)
             return dnn_fail(err, DNN_EDATA,
-                            "the file name %.100s... has %zu bytes; %d are possible",
-                            at, len, MOST);
+                            "%.300s: a name in the path of this output has %zu bytes; "
+                            "at most %d are possible",
+                            name, len, MOST);
         at += len + (at[len] == '/');
     }
     return 0;
@@ -254,5 +257,72 @@ int dnn_output_name(struct dnn_output *out, struct dnn_err *err)
     for (int64_t i = 0; i < n && rc == 0; i++)
         if (out->part[i % out->nparts].suffix != NULL)
             rc = check_length(out->final[i], err);
+    return rc;
+}
+
+/* ---- inputs ---- */
+
+struct file {
+    dev_t device;
+    ino_t inode;
+    const char *path;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct file *x = a, *y = b;
+
+    if (x->device != y->device) return x->device < y->device ? -1 : 1;
+    return (x->inode > y->inode) - (x->inode < y->inode);
+}
+
+static bool find_file(const char *path, struct file *out)
+{
+    struct stat st;
+
+    if (path == NULL || stat(path, &st) != 0) return false;
+    *out = (struct file){st.st_dev, st.st_ino, path};
+    return true;
+}
+
+/* Takes ownership of path, which may be NULL. */
+static int check_path(char *path, const struct file *input, size_t n,
+                      struct dnn_err *err)
+{
+    struct file key;
+    const struct file *same =
+        find_file(path, &key) ? bsearch(&key, input, n, sizeof *input, compare) : NULL;
+
+    dnn_free(path);
+    if (same == NULL) return 0;
+    return dnn_fail(err, DNN_EUSAGE,
+                    "%s: an output would replace this input; give another output "
+                    "directory",
+                    same->path);
+}
+
+int dnn_output_protect(const struct dnn_output *out, struct dnn_err *err)
+{
+    const struct dnn_output_options *o = &out->o;
+    struct file *input = dnn_alloc((size_t)(o->ninputs + 1) * sizeof *input), dir;
+    int64_t files = find_file(o->dir, &dir) ? o->nsamples * out->nparts : 0;
+    size_t n = 0;
+    int rc = 0;
+
+    for (int64_t i = 0; i < o->ninputs; i++)
+        n += find_file(o->input[i], &input[n]);
+    qsort(input, n, sizeof *input, compare);
+    for (int i = 0; out->path[i] != NULL && rc == 0; i++)
+        rc = check_path(dnn_strdup(out->path[i]), input, n, err);
+    for (int k = 0; k < o->noutputs; k++) {
+        if (rc == 0 && (o->formats & DNN_OUTPUT_CSV))
+            rc = check_path(dnn_output_shared(out, k, ".csv"), input, n, err);
+        if (rc == 0 && (o->formats & DNN_OUTPUT_JSON))
+            rc = check_path(dnn_output_shared(out, k, ".json"), input, n, err);
+    }
+    for (int64_t i = 0; i < files && n > 0 && rc == 0; i++)
+        if (out->part[i % out->nparts].suffix != NULL)
+            rc = check_path(dnn_format("%s/%s", o->dir, out->final[i]), input, n, err);
+    dnn_free(input);
     return rc;
 }

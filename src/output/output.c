@@ -6,6 +6,7 @@
 #include "output/output_impl.h"
 
 #include "base/file.h"
+#include "base/log.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,18 +14,25 @@
 
 /* ---- open and close ---- */
 
-static void close_fd(int fd)
+static void close_fd(int *fd)
 {
-    if (fd >= 0) close(fd);
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+/* All but the lock. */
+static void close_files(struct dnn_output *out)
+{
+    dnn_output_close_handles(out, NULL);
+    close_fd(&out->hdf5);
+    close_fd(&out->scratch);
+    close_fd(&out->journal);
 }
 
 static void free_output(struct dnn_output *out)
 {
-    dnn_output_close_handles(out, NULL);
-    close_fd(out->hdf5);
-    close_fd(out->scratch);
-    close_fd(out->journal);
-    close_fd(out->lock);
+    close_files(out);
+    close_fd(&out->lock);
     for (int i = 0; out->path[i] != NULL; i++)
         dnn_free(out->path[i]);
     pthread_mutex_destroy(&out->mutex);
@@ -85,6 +93,8 @@ static int open_output(struct dnn_output *out, struct dnn_err *err)
     find_paths(out);
     DNN_TRY(dnn_output_describe(out, &hash, err));
     DNN_TRY(dnn_comm_agree(out->comm, dnn_output_name(out, err), err));
+    int rc = out->rank == 0 ? dnn_output_protect(out, err) : 0;
+    DNN_TRY(dnn_comm_agree(out->comm, rc, err));
     dnn_output_place(out);
     return dnn_output_begin(out, hash, err);
 }
@@ -113,34 +123,34 @@ int dnn_output_open(struct dnn_comm *comm, const struct dnn_output_options *opti
         return 0;
     }
     /* The rank with the lock has made the directory. */
+    close_files(made);
     if (made->lock >= 0 && options->settings == NULL)
         dnn_file_remove_tree(made->work, NULL);
     free_output(made);
     return rc;
 }
 
-int dnn_output_commit(struct dnn_output *out, struct dnn_err *err)
-{
-    struct dnn_err own = {0};
-
-    int rc = dnn_output_complete(out, err == NULL ? &own : err);
-    if (rc < 0)
-        dnn_output_abandon(out);
-    else
-        free_output(out);
-    return rc;
-}
-
-void dnn_output_abandon(struct dnn_output *out)
+void dnn_output_close(struct dnn_output *out)
 {
     struct dnn_err err = {0};
 
     if (out == NULL) return;
-    if (out->o.settings == NULL &&
-        dnn_comm_barrier(out->comm, "end of the outputs", &err) == 0 && out->rank == 0)
-        dnn_file_remove_tree(out->work, NULL);
-    if (out->o.settings != NULL) dnn_output_flush(out, NULL);
+    /* Network file systems keep files that a rank has open. */
+    close_files(out);
+    if (dnn_comm_barrier(out->comm, "end of the outputs", &err) == 0 &&
+        out->rank == 0 && dnn_file_remove_tree(out->work, &err) < 0)
+        dnn_log(DNN_WARN, "output", "temporary files are left: %s", err.text);
     free_output(out);
+}
+
+void dnn_output_abandon(struct dnn_output *out)
+{
+    if (out != NULL && out->o.settings != NULL) {
+        dnn_output_flush(out, NULL);
+        free_output(out);
+        return;
+    }
+    dnn_output_close(out);
 }
 
 const char *dnn_output_path(const struct dnn_output *out, int i)

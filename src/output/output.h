@@ -47,9 +47,8 @@ enum { DNN_OUTPUT_NAME = 512, DNN_OUTPUT_MAX = 64 }; /* outputs of a network at 
 
 /* A sample of the output. */
 struct dnn_output_sample {
-    char name[DNN_OUTPUT_NAME];  /* of its file, "cats/12.jpg"; unique names are made
-                                  * from equal ones                                    */
-    char label[DNN_OUTPUT_NAME]; /* NULL-ended; "": name.  HDF5: the dataset's name  */
+    char name[DNN_OUTPUT_NAME]; /* of its file, "cats/12.jpg", and its dataset; unique
+                                 * names are made from equal ones                     */
     struct dnn_shape shape[DNN_OUTPUT_MAX]; /* of each output, channels last          */
     int64_t units; /* of work into which the sample is divided: 1, or slabs of planes
                     * along its first axis                                            */
@@ -77,6 +76,8 @@ struct dnn_output_options {
     const char *const *class_name;  /* of the first output, or NULL                   */
     int64_t nclass_names;
     const char *from; /* path of the inputs: names are relative to it; or NULL        */
+    const char *const *input; /* [ninputs]: files that must not be replaced           */
+    int64_t ninputs;
     int64_t nsamples;
     /* Local, thread-safe.  Describe a sample. */
     int (*describe)(void *arg, int64_t sample, struct dnn_output_sample *out,
@@ -90,8 +91,9 @@ struct dnn_output_options {
 struct dnn_output;
 
 /* Collective.  Check that all formats can be written (libraries, shapes: a label has no
- * NIfTI file), make directories, reserve space, and find out what an interrupted run
- * has completed.  The caller owns *out: dnn_output_commit() or dnn_output_abandon(). */
+ * NIfTI file) and that no input would be replaced, make directories, reserve space, and
+ * find out what an interrupted run has completed.  The caller owns *out:
+ * dnn_output_close() or dnn_output_abandon(). */
 int dnn_output_open(struct dnn_comm *comm, const struct dnn_output_options *options,
                     struct dnn_output **out, struct dnn_err *err);
 
@@ -119,11 +121,13 @@ int dnn_output_unit(struct dnn_output *out, int64_t sample, int64_t unit,
  * owns it: dnn_free(). */
 char *dnn_output_keep(const struct dnn_output *out, const char *name);
 
-/* Collective.  Complete all files.  Frees out, also on failure; what is complete is
- * then kept for the next run. */
+/* Collective.  Complete all files, at most once; nothing can be put afterwards. */
 int dnn_output_commit(struct dnn_output *out, struct dnn_err *err);
+/* Collective.  After a commit, and after all that needs files of dnn_output_keep():
+ * remove the temporary files.  A failure is a warning.  NULL is fine. */
+void dnn_output_close(struct dnn_output *out);
 /* Collective.  Keep what is complete for the next run, if there are settings; else
- * remove it.  NULL is fine. */
+ * remove it.  After a commit the next run has nothing to compute.  NULL is fine. */
 void dnn_output_abandon(struct dnn_output *out);
 
 /* Local.  The paths of the completed files for all samples, or of the directory if

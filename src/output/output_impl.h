@@ -62,7 +62,7 @@ struct output_part {
 enum { OUTPUT_PARTS = 15 * DNN_OUTPUT_MAX };
 
 struct output_sample {
-    const char *name, *label;      /* relative to the inputs                         */
+    const char *name;              /* relative to the inputs                         */
     const struct dnn_shape *shape; /* [noutputs]; equal ones are shared              */
     int64_t units, first; /* its units, and the number of units before it            */
     bool channels_last;
@@ -130,6 +130,8 @@ bool dnn_output_mine(const struct dnn_output *out, int64_t sample);
 char *dnn_output_relative(const struct dnn_output *out, const char *name);
 /* Local.  Set out->final. */
 int dnn_output_name(struct dnn_output *out, struct dnn_err *err);
+/* Local, for rank 0.  Fail if a file of the outputs is one of the inputs. */
+int dnn_output_protect(const struct dnn_output *out, struct dnn_err *err);
 
 /* ---- part.c.  Local. ---- */
 
@@ -219,7 +221,6 @@ int dnn_output_compact(struct dnn_output *out, struct dnn_err *err);
 /* ---- commit.c, picture.c, table.c, bp.c ---- */
 
 /* Collective. */
-int dnn_output_complete(struct dnn_output *out, struct dnn_err *err);
 int dnn_output_complete_bp(struct dnn_output *out, struct dnn_err *err);
 /* Local.  Write a PNG file. */
 int dnn_output_picture(struct dnn_output *out, int part, int64_t sample,

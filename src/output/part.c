@@ -95,7 +95,8 @@ static int check_built(const struct dnn_output *out, struct dnn_err *err)
 int dnn_output_parts(struct dnn_output *out, struct dnn_err *err)
 {
     if (out->o.noutputs < 1 || out->o.noutputs > DNN_OUTPUT_MAX)
-        return dnn_fail(err, DNN_ECONFIG, "%d outputs; 1 to %d can be written",
+        return dnn_fail(err, DNN_ECONFIG,
+                        "the network has %d outputs; dnn-infer supports up to %d",
                         out->o.noutputs, DNN_OUTPUT_MAX);
     for (int k = 0; k < out->o.noutputs; k++)
         add_output(out, k);
@@ -123,7 +124,8 @@ static const char *refusal(const struct output_part *p, const struct dnn_shape *
         if (space < 2 || space > 3) return "2 or 3 spatial axes are needed";
         if (channels > UINT16_MAX) return "at most 65535 channels are possible";
         for (int i = 0; i < space; i++)
-            if (s->dim[i] > INT32_MAX) return "an axis is too long";
+            if (s->dim[i] > INT32_MAX)
+                return "an axis can have at most 2147483647 points";
         return NULL;
     case DNN_OUTPUT_PNG:
     case DNN_OUTPUT_OVERLAY:
@@ -131,7 +133,8 @@ static const char *refusal(const struct output_part *p, const struct dnn_shape *
         if (s->dim[space - 1] > INT16_MAX || s->dim[space - 2] > INT16_MAX)
             return "an axis can have at most 32767 points";
         if (p->what == OUTPUT_VALUES && channels != 1 && channels != 3)
-            return "1 or 3 channels are needed; of others, the classes can be written";
+            return "values need 1 or 3 channels; write classes instead (--content "
+                   "classes)";
         if (p->what == OUTPUT_CLASSES && channels > BYTE)
             return "at most 256 classes are possible";
         return NULL;
@@ -157,6 +160,7 @@ int dnn_output_check(const struct dnn_output *out, int64_t sample,
                               : p->format == DNN_OUTPUT_CSV
                                   ? "; write npy, nifti or png instead"
                                   : "";
+        const char *name = out->o.output_name == NULL ? "" : out->o.output_name[p->k];
         const char *format = dnn_choice_name(dnn_output_format_choices, (int)p->format);
 
         if (why == NULL) continue;
@@ -164,10 +168,9 @@ int dnn_output_check(const struct dnn_output *out, int64_t sample,
             format = "json";
         return dnn_fail(err, DNN_EDATA,
                         "sample %" PRId64
-                        " (%.200s): output %s of %s cannot be written "
+                        " (%.200s): output%s%s of %s cannot be written "
                         "as %s: %s%s",
-                        sample, about->name,
-                        out->o.output_name == NULL ? "" : out->o.output_name[p->k],
+                        sample, about->name, name[0] == '\0' ? "" : " ", name,
                         dnn_shape_text(text, sizeof text, s), format, why, instead);
     }
     return 0;

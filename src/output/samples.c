@@ -74,8 +74,6 @@ static void pack(const struct dnn_output *out, const struct dnn_output_sample *a
 {
     struct fixed f = {about->position, about->units, about->channels_last};
     char *name = dnn_output_relative(out, about->name);
-    char *label =
-        dnn_output_relative(out, about->label[0] == '\0' ? about->name : about->label);
 
     dnn_buf_bytes(to, &f, sizeof f);
     for (int k = 0; k < out->o.noutputs; k++) {
@@ -86,21 +84,13 @@ static void pack(const struct dnn_output *out, const struct dnn_output_sample *a
         dnn_buf_bytes(to, s->dim, (size_t)n * sizeof s->dim[0]);
     }
     dnn_buf_bytes(to, name, strlen(name) + 1);
-    dnn_buf_bytes(to, label, strlen(label) + 1);
     dnn_free(name);
-    dnn_free(label);
 }
 
 static const char *take(const char *at, void *to, size_t n)
 {
     memcpy(to, at, n);
     return at + n;
-}
-
-static const char *take_text(struct dnn_output *out, const char *at, const char **to)
-{
-    *to = dnn_arena_strdup(out->arena, at);
-    return at + strlen(at) + 1;
 }
 
 /* last: shapes of the sample before, or NULL. */
@@ -120,15 +110,13 @@ static const char *unpack(struct dnn_output *out, const char *at,
         shape[k].ndim = (int)n;
         at = take(at, shape[k].dim, (size_t)n * sizeof shape[k].dim[0]);
     }
-    at = take_text(out, at, &to->name);
-    at = take_text(out, at, &to->label);
-    if (strcmp(to->name, to->label) == 0) to->label = to->name;
+    to->name = dnn_arena_strdup(out->arena, at);
     if (last == NULL || memcmp(last, shape, bytes) != 0)
         last = memcpy(dnn_arena_alloc(out->arena, bytes), shape, bytes);
     to->shape = last;
     to->units = f.units;
     to->channels_last = f.channels_last != 0;
-    return at;
+    return at + strlen(at) + 1;
 }
 
 /* ---- all samples ---- */

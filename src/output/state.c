@@ -339,7 +339,7 @@ static void report(const struct dnn_output *out)
         n += out->done[i];
     if (n > 0)
         dnn_log(DNN_INFO, "output",
-                "%s: continuing an interrupted run: %" PRId64 " of %" PRId64
+                "%s: resuming an interrupted run: %" PRId64 " of %" PRId64
                 " parts are complete",
                 out->o.dir, n, out->units_of_samples);
 }

@@ -163,16 +163,18 @@ int dnn_output_sync_open(struct dnn_output *out, struct dnn_err *err)
 }
 
 /* Flushed to disk first: afterwards no other rank could do it. */
-static int close_handle(struct output_handle *h, struct dnn_err *err)
+static int close_handle(const struct dnn_output *out, struct output_handle *h,
+                        struct dnn_err *err)
 {
     if (h->fd < 0) return 0;
-    int synced = dnn_output_sync(h->fd, "a file of outputs", err);
-    int rc = close(h->fd);
+    char *path = dnn_output_temp(out, (int)(h->id % out->nparts), h->id / out->nparts);
+    int rc = dnn_output_sync(h->fd, path, err);
 
+    if (close(h->fd) != 0 && errno != EINTR && rc == 0)
+        rc = fail_write(-1, path, errno, err);
     h->fd = -1;
-    if (synced < 0 || rc == 0 || errno == EINTR) return synced;
-    return dnn_fail(err, DNN_EIO, "a file of outputs cannot be written: %s",
-                    strerror(errno));
+    dnn_free(path);
+    return rc;
 }
 
 /* The handle of the file, else the one used longest ago; NULL: all are in use. */
@@ -199,12 +201,12 @@ static int take_locked(struct dnn_output *out, int part, int64_t sample,
         return dnn_fail(err, DNN_EIO, "more than %d threads write outputs",
                         OUTPUT_HANDLES);
     if (h->fd < 0 || h->id != id) {
-        DNN_TRY(close_handle(h, err));
+        DNN_TRY(close_handle(out, h, err));
         DNN_TRY(create(store->path, &h->fd, err));
         h->id = id;
         int rc = write_header(out, part, sample, h->fd, store->path, &h->at, err);
         if (rc < 0) {
-            close_handle(h, NULL);
+            close_handle(out, h, NULL);
             return rc;
         }
     }
@@ -251,7 +253,7 @@ int dnn_output_close_handles(struct dnn_output *out, struct dnn_err *err)
     int rc = 0;
 
     for (int i = 0; i < OUTPUT_HANDLES; i++) {
-        int failed = close_handle(&out->handle[i], rc == 0 ? err : NULL);
+        int failed = close_handle(out, &out->handle[i], rc == 0 ? err : NULL);
 
         if (rc == 0) rc = failed;
     }

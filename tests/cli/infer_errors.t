@@ -148,6 +148,8 @@ slices 4 "input 'input' of the data has shape 8x8x1, but the network expects .x8
 slices 4 'data.slicers: input of the data is 12x9x10x1, which has 3 spatial axes, but there are 2 sizes' '[8, 8]'
 slices 4 '1.npy: input is 8x8x8x1, but slices are cut from volumes of 12x9x10' '[8, 8, 8]'
 slices '[34]' 'data.slicers\[0\]: slices: sizes\[0\] is 100; it must be 1 to 12, the size of the volume' '[100, 8, 8]'
+refused 3 'inference.formats: overlay cannot be combined with data.slicers' --config=run.json \
+    --set data.test_input_path=small --set data.slicers='[{"sizes": [8, 8, 8]}]' --set inference.formats=overlay
 # 5, 2 and 3 boxes at a point along the axes: their sum must not overflow
 cat > sums.json << EOF
 {"layers": {"class_name": "Sequential", "config": {"name": "sums", "layers": [
@@ -229,6 +231,18 @@ for each in nifti tiff png overlay; do
     refused 4 "sample 0 \(cls.npz\[0\]\): output out of 3 cannot be written as $each: .*; write csv, json or npy instead" \
         cls/model.dnn cls.npz --output out --format $each
 done
+# The name of an output can be that of an input or target, also through a link.
+mkdir own
+cp large/*.npy own
+ln -s own linked
+refused 2 'own/0.npy: an output would replace this input; give another output directory' \
+    net/model.dnn linked --output own
+refused 2 'large-masks/0.npy: an output would replace this input; .*' \
+    net/model.dnn large --target large-masks --output large-masks
+refused 2 'own/1.npy: an output would replace this input; .*' \
+    --config=run.json --set inference.formats=hdf5 --set data.test_output_path=out --set data.test_input_path=own \
+    --set data.hdf5_outfile="$tmp/own/1.npy"
+result "the inputs are as before" "$(diff -r -x inputs.txt large own)"
 touch file
 refused 5 'file: .*' net/model.dnn large --output file
 refused 5 'file(/out)?: .*' net/model.dnn large --output file/out

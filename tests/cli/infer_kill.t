@@ -73,7 +73,7 @@ computed() {
 }
 # continues: it has continued; prints what it says otherwise
 continues() {
-    grep -q "continuing an interrupted run: [1-9][0-9]* of $1 parts are complete" output || cat output
+    grep -q "resuming an interrupted run: [1-9][0-9]* of $1 parts are complete" output || cat output
 }
 
 declare -A all parts=([tiles]=100 [batches]=600)
@@ -116,7 +116,7 @@ for mode in tiles batches; do
     result "$mode: other settings start again" "$(
         interrupt run USR1 1 $mode
         infer 0 1 run $mode --set inference.activation=none
-        ! grep 'continuing' output || cat output
+        ! grep 'resuming' output || cat output
         infer 0 1 none-$mode $mode --set inference.activation=none
         differs none-$mode run)"
     rm -rf run
@@ -131,7 +131,7 @@ result "other weights in the same file start again" "$(
     interrupt run USR1 1 tiles
     cp better/model.dnn seg/model.dnn
     infer 0 1 run tiles
-    ! grep 'continuing' output || cat output
+    ! grep 'resuming' output || cat output
     infer 0 1 changed tiles
     differs changed run
     cp other/model.dnn seg/model.dnn)"
@@ -140,7 +140,7 @@ result "another scan of the same name starts again" "$(
     cp tiles/0.nii 0.nii
     cp tiles/1.nii tiles/0.nii
     infer 0 1 run tiles
-    ! grep 'continuing' output || cat output
+    ! grep 'resuming' output || cat output
     cmp run/0.npy run/1.npy
     cp 0.nii tiles/0.nii)"
 result "a second run in the same directory is refused" "$(

@@ -75,7 +75,7 @@ stopped() {
 completed() {
     infer "$1" "$2"
     ended 0
-    grep -q 'continuing an interrupted run: [0-9]* of' output || cat output
+    grep -q 'resuming an interrupted run: [0-9]* of' output || cat output
     same "$2"
 }
 
@@ -121,9 +121,30 @@ result "the same with damaged states" "$(
     completed 1 damaged
     [ "$(tiles)" = "$all" ] || cat output)"
 result "stopped once more" "$(stopped 1 other 5)"
-result "with other settings it starts from the beginning" "$(
-    infer 1 other --set inference.surfaces=false
+result "with other settings of the evaluation outputs are kept, whatever the memory" "$(
+    infer 1 other --set inference.surfaces=false --set inference.memory=1GiB --set data.threads=2
     ended 0
-    grep 'continuing' output
-    grep hausdorff other/evaluation.csv)"
+    grep -q 'resuming an interrupted run: [1-9]' output || cat output
+    grep hausdorff other/evaluation.csv
+    for each in want/*.npy; do cmp "$each" "other/${each#*/}"; done)"
+for each in "--set inference.blend=constant" "--backend ref"; do
+    result "stopped again" "$(rm -r other; stopped 1 other 5)"
+    # shellcheck disable=SC2086
+    result "with $each it starts from the beginning" "$(
+        infer 1 other $each
+        ended 0
+        grep 'resuming' output)"
+done
+
+result "an evaluation that cannot be written: the outputs are complete" "$(
+    mkdir -p failed/evaluation.csv
+    infer 2 failed
+    ended 5
+    for each in want/*.npy want/*.png; do cmp "$each" "failed/${each#*/}"; done)"
+result "the next run only evaluates" "$(
+    rmdir failed/evaluation.csv
+    infer 1 failed
+    ended 0
+    [ "$(tiles)" = 0 ] || [ -z "$(tiles)" ] || cat output
+    same failed)"
 finish

@@ -76,6 +76,13 @@ result "several interruptions, also by the caller" "$(
     done_by 4 0 $dir volumes $all -1 same
     differs whole $dir)"
 fresh $dir
+result "stopped after the commit: files are complete, the next run has nothing to compute" "$(
+    done_by 2 "$units" $dir volumes $all,bp5 -3 same
+    differs whole $dir | grep -v 'Only in .*outputs.tmp$'
+    done_by 3 0 $dir volumes $all,bp5 -1 same
+    differs whole $dir
+    find $dir -name '.*')"
+fresh $dir
 result "some ranks are killed" "$(
     run 3 $dir volumes $all 2 same && echo 'not killed'
     done_by 1 '' $dir volumes $all -1 same
@@ -121,7 +128,7 @@ committed
 rm $dir/.outputs.tmp/0/1.2
 result "a file of an interrupted commit is gone" "$(
     run 1 $dir few hdf5,npy -1 same && echo 'no error'
-    grep -q "^$dir/scans/a~2.npy: an interrupted run has completed it, but it is missing" output ||
+    grep -q "^$dir/scans/a~2.npy: was complete in an interrupted run, but is missing now; remove $dir/.outputs.tmp" output ||
         cat output)"
 fresh $dir
 result "BP5, CSV and JSON after an interruption; an older BP5 file is replaced" "$(
@@ -229,7 +236,7 @@ refused "a volume has no row" \
     "sample 0 (/in/put/scans/a.nii.gz): output mask of 9x6x5x3 cannot be written as json: outputs of a classifier, without spatial axes, are needed; write npy, nifti or png instead" \
     bad volumes json
 refused "two channels are no picture" \
-    "sample 0 (/in/put/scans/a.nii.gz): output mask of 6x5x2 cannot be written as png: 1 or 3 channels are needed; of others, the classes can be written" \
+    "sample 0 (/in/put/scans/a.nii.gz): output mask of 6x5x2 cannot be written as png: values need 1 or 3 channels; write classes instead (--content classes)" \
     bad two png
 touch file
 refused "a directory that is a file" "file: cannot be created: exists and is not a directory" \

@@ -57,7 +57,7 @@ result "no file has its final name" "$(find stopped -type f -not -path '*/.outpu
 check "the old step ends" wait_for grep -qs "\[$id\.0\] .*done with step" "$cluster_dir"/log/steps.n?.log
 cl scontrol update "jobid=$id" StartTime=now 2> out # it may have begun already
 check "it is started again and completes" wait_for job_is "$id" COMPLETED
-result "it computed only what was missing" "$(logged "$id" 'continuing an interrupted run: [1-9][0-9]* of')"
+result "it computed only what was missing" "$(logged "$id" 'resuming an interrupted run: [1-9][0-9]* of')"
 result "with the same bytes" "$(differs alone stopped)"
 
 slow=(--set 'inference.flips=[0,1,2]' --set 'inference.overlap=0.85')

@@ -149,6 +149,9 @@ static void formats(void)
     is_text(dnn_output_path(out, 5), NULL, "the end of the paths");
     is_int(access("out/s1.npy", F_OK), -1, "no file before the commit");
     is_int(dnn_output_commit(out, &err), 0, "commit");
+    is_int(access("out/.outputs.tmp", F_OK), 0, "temporary files remain");
+    dnn_output_close(out);
+    is_int(access("out/.outputs.tmp", F_OK), -1, "until it is closed");
     read_back("{\"input_path\": \"out/s1.npy\", \"whole\": true}", false);
     read_back("{\"input_path\": \"out/s1_classes.npy\", \"whole\": true, "
               "\"input_layout\": \"none\"}",
@@ -241,6 +244,7 @@ static void refusals(void)
     is_text(err.text, "out: part 1 of 7 of sample 1 (s1.nii) is missing",
             "its message");
     is_int(access("out/s0.npy", F_OK), -1, "has no files");
+    dnn_output_abandon(out);
     shape.dim[3] = 70000;
     ok(opened(DNN_OUTPUT_TIFF, 1, &err) == NULL, "too many channels");
     is_text(err.text,
