@@ -22,7 +22,7 @@ enum { MILLIMETRES = 2, ALIGNED = 2 /* sform_code of an unknown origin */ };
 struct place {
     double spacing[3]; /* of i, j, k                                                 */
     double affine[12];
-    int code, unit; /* 0: unknown */
+    int code; /* 0: unknown */
 };
 
 static void place_of(const struct dnn_nifti_make *make, struct place *out)
@@ -33,7 +33,6 @@ static void place_of(const struct dnn_nifti_make *make, struct place *out)
     for (int i = 0; i < 3; i++) {
         double d = i < space ? make->position->spacing[space - 1 - i] : 0;
 
-        if (d > 0) out->unit = MILLIMETRES;
         out->spacing[i] = d > 0 ? d : 1;
         out->affine[5 * i] = out->spacing[i];
     }
@@ -76,7 +75,6 @@ static void place_like(const struct dnn_nifti_make *make, struct place *out)
             if (i % 4 < 3)
                 out->affine[i / 4 * 4 + 3] += h.affine[i] * h.mm * first[i % 4];
         out->code = h.space_code > 0 ? h.space_code : ALIGNED;
-        out->unit = MILLIMETRES;
     }
     dnn_bytes_close(file);
 }
@@ -174,7 +172,7 @@ int dnn_nifti_make(const char *what, const struct dnn_nifti_make *make,
     put32(head + 76, 1);
     put32(head + 108, DNN_NIFTI_HEAD);
     put32(head + 112, 1);
-    head[123] = (unsigned char)place.unit;
+    head[123] = MILLIMETRES;
     put16(head + 254, place.code); /* sform_code: use the matrix at offset 280 */
     for (int i = 0; i < 12; i++)
         put32(head + 280 + 4 * i, place.affine[i]);

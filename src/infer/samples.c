@@ -74,15 +74,19 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     struct batches *b = arg;
     const struct dnn_source *source = b->data->source;
     const int input = b->data->input[0];
+    bool same = true;
 
     memset(out, 0, sizeof *out);
     dnn_feed_label(b->data->feed, sample, out->name);
     memcpy(out->shape, b->shape, (size_t)b->r->noutputs * sizeof *b->shape);
     out->units = 1;
-    if (dnn_feed_split(b->data->feed) != NULL)
+    for (int k = 1; k < b->r->noutputs; k++)
+        same = same && same_extents(&b->shape[k], &b->shape[0]);
+    if (dnn_feed_split(b->data->feed) != NULL && same)
         stored_spacing(b, input, out->position.spacing);
     if (source == NULL || dnn_source_sliced(source) != NULL) return 0;
     out->input = dnn_source_file(source, sample);
+    if (!same) return 0; /* one position is not that of all outputs */
     return dnn_infer_position(b->r->config, source, sample, input, &b->shape[0],
                               &out->position, err);
 }

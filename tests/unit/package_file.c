@@ -12,6 +12,8 @@
 #if DNN_HAVE_HDF5 && DNN_HAVE_ZIP
 #include "package_made.h"
 
+#include "infer/infer.h"
+
 #include <unistd.h>
 
 static char dir[] = "/tmp/package_file.XXXXXX";
@@ -419,6 +421,34 @@ static void strangers(const struct made *m)
     dnn_free(keras);
 }
 
+/* A model file of others cannot choose where inference writes. */
+static void other_keys(const struct made *m)
+{
+    struct dnn_package_parts parts = m->parts;
+    const char *const input[] = {path};
+    char *out = dnn_format("%s/out", dir);
+    const struct dnn_infer_model with = {
+        .model = path, .ninputs = 1, .input = input, .output = out};
+    struct dnn_package *p = NULL;
+    struct dnn_config config = {0};
+    struct dnn_err err = {0};
+
+    parts.info.inference =
+        "{\"loss\": \"mse\", \"dir\": \"/nowhere\", \"inference\": {\"bins\": 7}, "
+        "\"data\": {\"hdf5_outfile\": \"/nowhere/x.h5\", \"transforms\": []}}";
+    dnn_package_write(path, &parts, &err);
+    if (ok(dnn_infer_model_config(&with, &p, &config, &err) == 0,
+           "a configuration for inference %s", err.text)) {
+        is_int(config.infer->bins, 7, "has keys that training writes");
+        ok(config.data->hdf5_outfile == NULL, "and no others");
+        dnn_config_free(&config);
+        dnn_package_close(p);
+    }
+    rmdir(out);
+    dnn_free(out);
+    unlink(path);
+}
+
 int main(void)
 {
     struct made m;
@@ -441,6 +471,7 @@ int main(void)
     missing_members(&m);
     two_of_a_name();
     strangers(&m);
+    other_keys(&m);
     made_close(&m);
     unlink(path);
     rmdir(dir);
