@@ -6,6 +6,7 @@
 #include "engine/model_impl.h"
 
 #include "base/mem.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "fuse/fuse.h"
 #include "op/grad.h"
@@ -218,7 +219,7 @@ static int plan_within_limit(struct dnn_model *m, struct dnn_err *err)
     size_t limit = m->opts.limit;
     int rc = 0;
 
-    if (limit == 0) limit = m->opts.dry_run ? SIZE_MAX : dnn_model_available();
+    if (limit == 0) limit = m->opts.dry_run ? SIZE_MAX : dnn_memory_available();
     if (how == DNN_RECOMPUTE_CHEAP || how == DNN_RECOMPUTE_ALL)
         rc = recompute(m, &opts, limit, err);
     if (rc == 0) rc = plan(m, &opts, err);
