@@ -97,7 +97,7 @@ const struct dnn_field dnn_config_data_fields[] = {
     INT("threads", AT(threads), "0", 0, 1024, "threads that read data; 0: chosen from the machine"),
     INT("ahead", AT(ahead), "0", 0, 1024, "number of batches to prefetch; 0: 3"),
     BYTES("memory", AT(memory), "null",
-          "memory for reading; null: one eighth of the node's"),
+          "memory for reading; null: one eighth of what the job has on a node"),
     JSON("transforms", AT(transforms), "null",
          "transforms and random augmentation of inputs and targets, applied each time a "
          "sample is read"),

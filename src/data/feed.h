@@ -42,8 +42,8 @@ struct dnn_feed_cfg {
                             * 0: one per rank */
     int threads;           /* to read and convert; 0: from the machine         */
     int ahead;             /* batches kept ready; 0: 3                         */
-    int64_t memory;        /* limit in bytes; 0: an eighth of the node's memory, divided
-                            * by its ranks */
+    int64_t memory; /* limit in bytes; 0: an eighth of what the job has on the node,
+                     * divided by its ranks */
     /* Where the threads may run: those hardware threads of the place that do not
      * compute, if there are any, else all of them.  NULL: where the caller may. */
     struct dnn_topo *topo; /* borrowed                                         */

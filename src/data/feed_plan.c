@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -17,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 enum { ALIGN = 64, LARGE_PAGE = 2 << 20, DEFAULT_AHEAD = 3, GAP = 4 << 20 };
 static const int64_t default_window = (int64_t)512 << 20;
@@ -221,9 +221,7 @@ static size_t reserve_all(struct dnn_feed *feed, char *base)
 static size_t budget(const struct dnn_feed *feed)
 {
     if (feed->cfg.memory > 0) return (size_t)feed->cfg.memory;
-    size_t all = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
-
-    return all / 8 / (size_t)feed->local_size;
+    return dnn_memory_total() / 8 / (size_t)feed->local_size;
 }
 
 static int over_limit(const struct dnn_feed *feed, size_t need, size_t limit,

@@ -8,8 +8,8 @@
  */
 #include "data/feed_impl.h"
 
-#include "base/file.h"
 #include "base/mem.h"
+#include "base/memory.h"
 #include "base/progress.h"
 #include "base/text.h"
 
@@ -34,18 +34,6 @@ static int agree(struct dnn_feed *feed, int rc, struct dnn_err *err)
 
 /* ---- available memory ---- */
 
-static double available(void)
-{
-    char *text = NULL;
-    uint64_t kib = 0;
-
-    if (dnn_file_read_text("/proc/meminfo", 1 << 20, &text, NULL) < 0) return -1;
-    const char *at = strstr(text, "MemAvailable:");
-    bool known = at != NULL && sscanf(at, "MemAvailable: %" SCNu64, &kib) == 1;
-    dnn_free(text);
-    return known ? (double)kib * 1024 : -1;
-}
-
 static int not_enough(const struct dnn_feed *feed, double available_bytes,
                       const char *where, struct dnn_err *err)
 {
@@ -61,7 +49,7 @@ static int not_enough(const struct dnn_feed *feed, double available_bytes,
 
 static int check_memory(const struct dnn_feed *feed, bool shm, struct dnn_err *err)
 {
-    double need = (double)feed->shared_bytes, memory = available();
+    double need = (double)feed->shared_bytes, memory = (double)dnn_memory_available();
     struct statvfs fs;
 
     if (feed->cfg.memory > 0 &&
@@ -74,7 +62,7 @@ static int check_memory(const struct dnn_feed *feed, bool shm, struct dnn_err *e
                         feed->about, dnn_text_bytes(a, sizeof a, need), feed->count,
                         dnn_text_bytes(b, sizeof b, (double)feed->cfg.memory));
     }
-    if (memory >= 0 && need > memory) return not_enough(feed, memory, "memory", err);
+    if (need > memory) return not_enough(feed, memory, "memory", err);
     if (!shm || statvfs(shm_dir, &fs) < 0) return 0;
     double space = (double)fs.f_bavail * (double)fs.f_frsize;
     return need > space ? not_enough(feed, space, shm_dir, err) : 0;

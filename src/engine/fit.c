@@ -6,6 +6,7 @@
 #include "engine/model_impl.h"
 
 #include "base/mem.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -110,7 +111,7 @@ int dnn_model_fit(struct dnn_model *m, struct dnn_err *err)
     int rc = 0;
 
     if (limit == 0)
-        limit = m->opts.dry_run ? SIZE_MAX : dnn_model_available() + m->opts.allocated;
+        limit = m->opts.dry_run ? SIZE_MAX : dnn_memory_available() + m->opts.allocated;
     if (how == DNN_RECOMPUTE_CHEAP || how == DNN_RECOMPUTE_ALL)
         rc = recompute(m, &opts, 0, err);
     if (rc == 0) rc = plan(m, &opts, err);

@@ -1,5 +1,4 @@
-/* memory.c - available memory, dry-run allocation, and the path of the autotuning
- * cache.
+/* memory.c - dry-run allocation, and the path of the autotuning cache.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -60,61 +59,6 @@ void dnn_model_make_dry(struct dnn_backend *backend)
     backend->run = dry_run;
     backend->begin = NULL;
     backend->host_memory = false;
-}
-
-/* ---- memory ---- */
-
-/* The number after key in a file. */
-static bool number_in(const char *path, const char *key, uint64_t *out)
-{
-    char *text = NULL;
-    const char *at;
-    bool found = false;
-
-    if (dnn_file_read_text(path, 1 << 20, &text, NULL) < 0) return false;
-    at = strstr(text, key);
-    if (at != NULL) found = sscanf(at + strlen(key), " %" SCNu64, out) == 1;
-    dnn_free(text);
-    return found;
-}
-
-/* Available memory of the control groups of this process. */
-static uint64_t cgroup_limit(void)
-{
-    char *own = NULL, *path, *end;
-    uint64_t min = UINT64_MAX, max, used;
-
-    if (dnn_file_read_text("/proc/self/cgroup", 1 << 20, &own, NULL) < 0) return min;
-    char *name = strstr(own, "0::/");
-    if (name != NULL) {
-        name += strlen("0::");
-        name[strcspn(name, "\n")] = '\0';
-        for (;;) {
-            path = dnn_format("/sys/fs/cgroup%s/memory.max", name);
-            bool limited = number_in(path, "", &max);
-            dnn_free(path);
-            path = dnn_format("/sys/fs/cgroup%s/memory.current", name);
-            if (limited && number_in(path, "", &used)) {
-                uint64_t available = max > used ? max - used : 0;
-
-                if (available < min) min = available;
-            }
-            dnn_free(path);
-            end = strrchr(name, '/');
-            if (end == NULL || end == name) break;
-            *end = '\0';
-        }
-    }
-    dnn_free(own);
-    return min;
-}
-
-size_t dnn_model_available(void)
-{
-    uint64_t kib, group = cgroup_limit(), all = UINT64_MAX;
-
-    if (number_in("/proc/meminfo", "MemAvailable:", &kib)) all = kib * 1024;
-    return (size_t)(group < all ? group : all);
 }
 
 /* ---- autotuning cache ---- */

@@ -6,6 +6,7 @@
 #include "engine/model_impl.h"
 
 #include "base/mem.h"
+#include "base/memory.h"
 #include "base/rng.h"
 #include "fuse/fuse.h"
 #include "op/grad.h"

@@ -117,10 +117,6 @@ int dnn_model_save(struct dnn_model *model, const char *dir, const char *network
                    const char *scaling, const struct dnn_package_info *info,
                    struct dnn_err *err);
 
-/* Available memory in bytes, of the machine and the control group; SIZE_MAX: unknown.
- */
-size_t dnn_model_available(void);
-
 /* Bytes allocated by dnn_model_start(); may be called before it. */
 struct dnn_exec_bytes dnn_model_bytes(const struct dnn_model *model);
 

@@ -9,12 +9,12 @@
 #include "source/source_impl.h"
 
 #include "base/mem.h"
+#include "base/memory.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
 struct sliced {
     struct dnn_source base;
@@ -255,8 +255,7 @@ static int check_memory(const struct sliced *s, int64_t limit, struct dnn_err *e
     size_t all = 0, each;
     char a[32], b[32];
 
-    if (limit <= 0)
-        limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2;
+    if (limit <= 0) limit = (int64_t)(dnn_memory_total() / 2);
     for (int c = 0; c < s->base.ncols; c++) {
         const struct dnn_tensor volume = {NULL, s->base.col[c].type,
                                           s->base.col[c].shape};

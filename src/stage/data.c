@@ -9,12 +9,12 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/memory.h"
 #include "data/dataset.h"
 #include "source/source.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 struct dnn_replica_batches dnn_stage_batches(const struct dnn_stage *s,
                                              enum dnn_model_role role)
@@ -50,8 +50,8 @@ static int has_split(struct dnn_stage *s, const struct dnn_config_origin *o, boo
 static bool must_cache(const struct dnn_stage *s, struct dnn_stage_data *data)
 {
     const struct dnn_config_data *d = s->config->data;
-    int64_t limit = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / 2 /
-                    dnn_comm_local_size(s->session->comm);
+    int64_t limit =
+        (int64_t)(dnn_memory_total() / 2) / dnn_comm_local_size(s->session->comm);
     bool known = true;
 
     if (!d->preload || data->source == NULL || data->augment == NULL) return false;

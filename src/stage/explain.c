@@ -9,6 +9,7 @@
 #include "stage/stage_impl.h"
 
 #include "base/mem.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -139,7 +140,7 @@ static int describe_memory(const struct dnn_model *m, struct dnn_buf *out,
 static void print_bytes(const struct dnn_stage *stage, struct dnn_buf *out)
 {
     char a[32], b[32];
-    size_t batches, available = dnn_model_available();
+    size_t batches, available = dnn_memory_available();
     size_t all = dnn_stage_bytes(stage, &batches);
 
     dnn_buf_add(out,
