@@ -125,7 +125,7 @@ int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err
 
     if (all <= fit->limit) return 0;
     if (fit->others > 0)
-        snprintf(others, sizeof others, ", other micro-batches and roles %s",
+        snprintf(others, sizeof others, ", other models %s",
                  dnn_text_bytes(limit, sizeof limit, (double)fit->others));
     dnn_buf_add(&text,
                 "%s needs %s (activations %s, weights%s %s, workspace %s%s), but only "

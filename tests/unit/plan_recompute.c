@@ -234,8 +234,8 @@ static void fits(void)
     fit.others = 2 * gib;
     refuses(&fit,
             "the training step needs 23.0 GiB (activations 18.0 GiB, weights and "
-            "optimizer 1.0 GiB, workspace 2.0 GiB, other micro-batches and roles 2.0 "
-            "GiB), but only 22.0 GiB is allowed; set a smaller batch size");
+            "optimizer 1.0 GiB, workspace 2.0 GiB, other models 2.0 GiB), but only "
+            "22.0 GiB is allowed; set a smaller batch size");
     dnn_prog_free(prog);
 }
 
