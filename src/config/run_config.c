@@ -113,7 +113,7 @@ const struct dnn_field dnn_config_fields[] = {
            "restrict the kernel selection of the backend cpu"),
     WORD("precision", AT(precision), "f32", precisions, "floating-point type of all computations"),
     BYTES("memory_limit", AT(memory_limit), "null",
-          "most memory the run may use; null: all the system has"),
+          "most memory of the models of a rank; null: all the system has"),
     TEXT("backend", AT(backend), "null",
          "cpu or ref (slow reference loops); null: the fastest one built"),
     INT("threads", AT(threads), "0", 0, 1024, "threads per rank; 0: OMP_NUM_THREADS, else one per core"),

@@ -150,7 +150,10 @@ static int make_model(struct infer_net *n, const struct dnn_stage_cfg *cfg,
     opts.role = DNN_MODEL_INFER;
     opts.batch = batch;
     opts.recompute = DNN_RECOMPUTE_NEVER;
-    opts.owner = owner == NULL ? NULL : owner->model;
+    if (owner != NULL) {
+        opts.owner = owner->model;
+        opts.allocated = dnn_model_bytes(owner->model).all;
+    }
     DNN_TRY(dnn_model_make(n->graph, &opts, &n->model, err));
     DNN_TRY(check_outputs(n, err));
     return dnn_model_start(n->model, err);

@@ -41,7 +41,7 @@ static int64_t smaller_batch(const struct dnn_plan_memory *fit, struct memory p,
 {
     for (int64_t b = fit->batch / 2; b > 0; b /= 2) {
         /* An estimate: rounding does not matter. */
-        double need = (double)(p.fixed + fit->workspace + fit->others) +
+        double need = (double)(p.fixed + fit->workspace) +
                       (double)p.scaled * (double)b / (double)fit->batch;
         *bytes = (size_t)need;
         if (*bytes <= fit->limit) return b;
@@ -71,6 +71,12 @@ static size_t recomputed(const struct dnn_plan_memory *fit, struct memory *p)
 
 static void advise(const struct dnn_plan_memory *fit, struct dnn_buf *text)
 {
+    /* The other models would change, too: without numbers. */
+    if (fit->others > 0) {
+        dnn_buf_add(text, "; set %sa smaller batch size",
+                    fit->plain != NULL ? "\"recompute\": true or " : "");
+        return;
+    }
     struct memory p = memory_of(fit, fit->plan), q = {0};
     size_t now = total(fit, p), bytes = 0;
     size_t lowest = recomputed(fit, &q);
@@ -119,7 +125,7 @@ int dnn_plan_check_memory(const struct dnn_plan_memory *fit, struct dnn_err *err
 
     if (all <= fit->limit) return 0;
     if (fit->others > 0)
-        snprintf(others, sizeof others, ", other micro-batches and roles %s",
+        snprintf(others, sizeof others, ", other models %s",
                  dnn_text_bytes(limit, sizeof limit, (double)fit->others));
     dnn_buf_add(&text,
                 "%s needs %s (activations %s, weights%s %s, workspace %s%s), but only "

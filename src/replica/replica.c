@@ -56,6 +56,22 @@ static int check(const struct dnn_replica *r, struct dnn_err *err)
     return 0;
 }
 
+static void free_sets(struct dnn_replica *r)
+{
+    for (int role = 0; role <= DNN_MODEL_TRAIN; role++)
+        dnn_replica_set_free(&r->set[role]);
+    r->owner = NULL;
+}
+
+/* Training first: its models have the most memory, which the others share. */
+static int make_sets(struct dnn_replica *r, struct dnn_err *err)
+{
+    for (int role = DNN_MODEL_TRAIN; role >= 0; role--)
+        if (r->cfg.batches[role].size > 0)
+            DNN_TRY(dnn_replica_set_make(r, (enum dnn_model_role)role, err));
+    return 0;
+}
+
 static int make(struct dnn_replica *r, struct dnn_err *err)
 {
     const struct dnn_replica_cfg *cfg = &r->cfg;
@@ -68,10 +84,15 @@ static int make(struct dnn_replica *r, struct dnn_err *err)
             cfg->comm, cfg->how.deterministic, &batches[DNN_MODEL_TRAIN]);
         DNN_TRY(check(r, err));
     }
-    /* Training first: its models have the most memory, which the others share. */
-    for (int role = DNN_MODEL_TRAIN; role >= 0; role--)
-        if (batches[role].size > 0)
-            DNN_TRY(dnn_replica_set_make(r, (enum dnn_model_role)role, err));
+    int rc = make_sets(r, err);
+    if (rc == DNN_ENOMEM && cfg->model.recompute == DNN_RECOMPUTE_AUTO) {
+        /* The first models recompute only what they must alone. */
+        free_sets(r);
+        *err = (struct dnn_err){0};
+        r->cfg.model.recompute = DNN_RECOMPUTE_ALL;
+        rc = make_sets(r, err);
+    }
+    DNN_TRY(rc);
     if (batches[DNN_MODEL_TRAIN].size == 0 || cfg->model.dry_run) return 0;
     return dnn_replica_tune_start(r, err);
 }
@@ -98,8 +119,7 @@ void dnn_replica_free(struct dnn_replica *replica)
 
     if (r == NULL) return;
     if (r->self != NULL) r->rule->stop(r->self);
-    for (int role = 0; role <= DNN_MODEL_TRAIN; role++)
-        dnn_replica_set_free(&r->set[role]);
+    free_sets(r);
     dnn_free(r);
 }
 

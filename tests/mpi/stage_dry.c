@@ -97,6 +97,32 @@ static void compare(struct dnn_session *session, const char *path, const char *s
     dnn_config_free(&config);
 }
 
+/* With several models, recompute auto needs as little memory as recompute true. */
+static void automatic(struct dnn_session *session, const char *path)
+{
+    const char *set[] = {"deterministic=true", "recompute=true"};
+    struct dnn_comm *comm = session->comm;
+    struct dnn_session pretended;
+    size_t bytes = 0;
+
+    int rc = dnn_session_pretend(1, session->size, &pretended, &err);
+    if (rc == 0) dnn_session_pretend_rank(&pretended, dnn_comm_rank(comm));
+    for (int i = 0; i < 2 && rc == 0; i++) {
+        struct dnn_config config = {0};
+        struct dnn_stage *stage = NULL;
+
+        rc = dnn_config_read_set(path, 2, set, &config, &err);
+        config.memory_limit = (int64_t)bytes;
+        if (rc == 0) rc = open_stage(&config, &pretended, true, &stage);
+        if (rc == 0) bytes = dnn_replica_bytes(stage->replica);
+        dnn_stage_close(stage);
+        dnn_config_free(&config);
+        set[1] = "recompute=auto";
+    }
+    all_ok(comm, rc == 0, "recompute auto of several models %s", err.text);
+    dnn_session_close(&pretended);
+}
+
 int main(void)
 {
     static const char *const sets[] = {"accumulate=1", "accumulate=2",
@@ -112,6 +138,7 @@ int main(void)
     all_ok(session.comm, good, "a configuration is written");
     for (size_t i = 0; i < sizeof sets / sizeof *sets && good; i++)
         compare(&session, path, sets[i]);
+    automatic(&session, path);
     unlink(path);
     struct dnn_comm *comm = session.comm;
     session.comm = NULL;

@@ -230,6 +230,12 @@ static void fits(void)
                   "reduce the input or the network");
     fit.limit = 22 * gib;
     is_int(dnn_plan_check_memory(&fit, NULL), 0, "enough");
+    fit.shared[DNN_BLOCK_WEIGHTS] = true;
+    fit.others = 2 * gib;
+    refuses(&fit,
+            "the training step needs 23.0 GiB (activations 18.0 GiB, weights and "
+            "optimizer 1.0 GiB, workspace 2.0 GiB, other models 2.0 GiB), but only "
+            "22.0 GiB is allowed; set a smaller batch size");
     dnn_prog_free(prog);
 }
 
