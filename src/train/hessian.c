@@ -1,10 +1,10 @@
 /* hessian.c - the second-order optimizer: training by L-BFGS.
  *
- * The objective is the mean loss over all training samples, always in the same batches.
- * Loss and gradient are summed batch by batch, so that a run can be stopped between any
- * two batches; then L-BFGS chooses the next point.  All ranks have the same values, so
- * they choose the same point.  One iteration of L-BFGS consists of one or more
- * evaluations, and is reported as an epoch.
+ * The objective is the mean loss over all training samples (with steps_per_epoch: of
+ * the first batches), always in the same batches.  Loss and gradient are summed batch
+ * by batch, so that a run can be stopped between any two batches; then L-BFGS chooses
+ * the next point.  All ranks have the same values, so they choose the same point.  One
+ * iteration of L-BFGS consists of one or more evaluations, and is reported as an epoch.
  *
  * During an evaluation the weights are the current point of the line search; otherwise
  * they are the best point so far.
@@ -207,6 +207,15 @@ void dnn_hessian_use_best(struct train_hessian *h)
     h->trying = false;
 }
 
+/* The samples of an evaluation: all, unless steps_per_epoch ends it before. */
+static int64_t samples_of(const struct train_run *run)
+{
+    const struct dnn_stage_data *data = &run->stage->train;
+    int64_t n = dnn_feed_batches(data->feed) * data->batch_size;
+
+    return n < dnn_feed_count(data->feed) ? n : dnn_feed_count(data->feed);
+}
+
 int dnn_hessian_batch(struct train_hessian *h, const struct dnn_replica_batch *batch,
                       struct dnn_replica_step *step, double *extra, int n,
                       struct dnn_err *err)
@@ -217,8 +226,7 @@ int dnn_hessian_batch(struct train_hessian *h, const struct dnn_replica_batch *b
     if (batch == NULL)
         return dnn_replica_loss_grad(h->run->stage->replica, NULL, step, first, extra,
                                      n, err);
-    const double share =
-        (double)batch->total / (double)dnn_feed_count(h->run->stage->train.feed);
+    const double share = (double)batch->total / (double)samples_of(h->run);
     h->ended.unreported = 0;
     if (h->at->batch == 0) memset(h->sum, 0, (size_t)h->flat.count * sizeof *h->sum);
     if (first && h->at->batch == 0) memcpy(h->point, h->flat.weight, bytes);

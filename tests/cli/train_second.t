@@ -79,6 +79,13 @@ result "2 ranks, not deterministic: the same up to rounding" "$(
         awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-3 * $1) print }
             END { if (NR != 4) print NR " epochs" }')"
 
+result "steps_per_epoch: as with only these samples" "$(
+    for n in 6 15; do
+        guarded dnn-prepare -q --generate blobs3d --set samples=$n --set size=8 --set classes=2 --to first$n.bp
+        train first$n 0 -- data.dataset=first$n.bp data.split=all data.validation=null data.shuffle=false \
+            num_epochs=4 steps_per_epoch=1
+    done
+    diff <(column first6 loss) <(column first15 loss))"
 # Stopped between any two batches, it resumes to the same weights.
 result "killed every few batches: the same weights in the end" "$(
     for _ in $(seq 12); do
