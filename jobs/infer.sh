@@ -18,7 +18,8 @@
 #
 # Two minutes before its time limit the job gets a signal (--signal); dnn-infer then records what
 # is complete, ends with status 75, and the job is requeued to compute the rest.  The same happens
-# after a node failure or preemption, because of --requeue.
+# after a node failure or preemption, because of --requeue.  A run that cannot be resumed (slices of
+# volumes with targets) ends with status 9 and is not requeued: it needs a longer time limit.
 #
 # SPDX-License-Identifier: Apache-2.0
 

@@ -22,6 +22,7 @@ static const struct {
     {DNN_EDEVICE, 6,  "error of a device or its library"                             },
     {DNN_ECOMM,   7,  "communication error: a rank is missing or was started wrongly"},
     {DNN_ENOMEM,  8,  "not enough memory"                                            },
+    {DNN_ELOST,   9,  "stopped early: the same command starts from the beginning"    },
     {DNN_ESTOP,   75,
      "stopped early after writing a checkpoint: run the same command again"          },
 };

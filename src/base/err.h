@@ -23,7 +23,8 @@ enum {
     DNN_EDEVICE = -5, /* a backend library reported a failure      exit 6 */
     DNN_ECOMM = -6,   /* MPI or NCCL failed, or another rank did   exit 7 */
     DNN_ENOMEM = -7,  /* a planned buffer does not fit             exit 8 */
-    DNN_ESTOP = -8    /* stopped early, after a checkpoint         exit 75 */
+    DNN_ESTOP = -8,   /* stopped early, after a checkpoint         exit 75 */
+    DNN_ELOST = -9    /* stopped early, and nothing is saved       exit 9 */
 };
 
 struct dnn_err {

@@ -25,7 +25,8 @@ struct dnn_infer_opts {
 /* Collective.  Load the weights (checkpoints.load, else the newest checkpoint of the
  * run directory), run all test samples, write their outputs, and evaluate them if there
  * are targets.  DNN_ESTOP: stopped by a signal or the time limit; the same command then
- * computes what is missing.  The caller installs the signal handlers (base/stop.h). */
+ * computes what is missing.  DNN_ELOST: stopped, and it starts from the beginning.  The
+ * caller installs the signal handlers (base/stop.h). */
 int dnn_infer_run(const struct dnn_config *config, struct dnn_session *session,
                   const struct dnn_infer_opts *opts, struct dnn_err *err);
 

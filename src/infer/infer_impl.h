@@ -52,6 +52,7 @@ struct infer_result {
     bool logits;                 /* the first output: after the activation no
                                   * probabilities                                    */
     bool changes;                /* an output has an activation to be applied        */
+    bool resumes;                /* a run that is stopped can be resumed             */
     char *dir, *from;            /* owned: of the outputs; of the inputs, or NULL    */
     /* Checksums of all that decides the outputs, and their evaluation.               */
     char settings[33], evaluated[33];
@@ -89,14 +90,16 @@ int dnn_infer_result_evaluate(struct infer_result *r, const struct dnn_infer_opt
 /* Collective, when all samples are computed.  Complete the files, before anything is
  * reported: a failure of the evaluation does not keep outputs back. */
 int dnn_infer_result_commit(struct infer_result *r, struct dnn_err *err);
-/* Collective.  rc: of the run; after a failure the next one can continue. */
-void dnn_infer_result_close(struct infer_result *r, int rc);
+/* Collective.  rc: of the run; after a failure the next one can continue.  Returns it;
+ * DNN_ELOST instead of DNN_ESTOP if nothing is kept. */
+int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err);
 
 /* Local.  Apply the activation of output k to n positions, in place. */
 void dnn_infer_activate(const struct infer_result *r, int k, float *value, int64_t n,
                         int64_t channels);
 
-/* ---- resume.c: the evaluation of an interrupted run, by units of work. ---- */
+/* ---- resume.c: the evaluation of an interrupted run, by units of work of tiles. ----
+ */
 
 /* Collective, when evaluation and files are open, if they can be continued.  Load what
  * was evaluated.  units: of all samples. */
@@ -110,6 +113,15 @@ void dnn_infer_resume_add(struct infer_result *r, int64_t unit);
 /* Local.  Save the evaluation, now or if the last time was long ago.  The evaluation
  * must not contain parts of units. */
 int dnn_infer_resume_save(struct infer_result *r, bool now, struct dnn_err *err);
+
+/* Collective, of batches in their order: save the evaluation of the first `done` ones
+ * and its n sums, which are the same on all ranks. */
+int dnn_infer_resume_store(struct infer_result *r, int64_t done, const double *sums,
+                           int64_t n, struct dnn_err *err);
+/* Collective.  Load what was saved if it is of at most `most` batches; else *done
+ * becomes 0.  sums: [n]. */
+int dnn_infer_resume_fetch(struct infer_result *r, int64_t most, int64_t *done,
+                           double *sums, int64_t n, struct dnn_err *err);
 
 /* ---- report.c ---- */
 
@@ -198,6 +210,10 @@ int64_t dnn_infer_slices_count(const struct infer_slices *s);
 /* Local.  As in struct dnn_output_options. */
 int dnn_infer_slices_describe(void *slices, int64_t volume,
                               struct dnn_output_sample *out, struct dnn_err *err);
+/* Local.  The first slice of the first volume that an interrupted run has not
+ * completed.
+ */
+int64_t dnn_infer_slices_first(const struct infer_slices *s);
 /* Local.  Add the output for a slice, given by its number among all samples. */
 int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *value,
                          struct dnn_err *err);

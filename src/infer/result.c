@@ -349,6 +349,7 @@ int dnn_infer_result_open(struct infer_result *r, const struct dnn_infer_opts *o
                       samples->overlay);
     DNN_TRY(dnn_comm_agree(r->session->comm, rc, err));
     DNN_TRY(dnn_output_open(r->session->comm, &options, &r->files, err));
+    r->resumes = samples->resume;
     for (int i = 0; dnn_output_path(r->files, i) != NULL; i++)
         if (i == 0 ||
             strcmp(dnn_output_path(r->files, i), dnn_output_path(r->files, i - 1)))
@@ -362,8 +363,15 @@ int dnn_infer_result_commit(struct infer_result *r, struct dnn_err *err)
     return r->files == NULL ? 0 : dnn_output_commit(r->files, err);
 }
 
-void dnn_infer_result_close(struct infer_result *r, int rc)
+int dnn_infer_result_close(struct infer_result *r, int rc, struct dnn_err *err)
 {
+    if (rc == DNN_ESTOP && !r->resumes) {
+        rc = dnn_fail(err, DNN_ELOST,
+                      "stopped before all samples were computed; this run cannot be "
+                      "resumed: the same command starts from the beginning, so give it "
+                      "more time or more ranks");
+        err->everywhere = true;
+    }
     if (rc == 0)
         dnn_output_close(r->files);
     else
@@ -373,6 +381,7 @@ void dnn_infer_result_close(struct infer_result *r, int rc)
     dnn_free(r->dir);
     dnn_free(r->from);
     *r = (struct infer_result){0};
+    return rc;
 }
 
 /* ---- evaluation ---- */

@@ -5,6 +5,9 @@
  * all ranks and replaces them by one.  A file with a unit that has been loaded already
  * was replaced before the run was interrupted: it is skipped.
  *
+ * Batches are computed in their order by all ranks together.  So rank 0 saves, in one
+ * file, how many are complete, sums of loss and metrics, and the states of all ranks.
+ *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
@@ -13,6 +16,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "comm/collect.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -24,6 +28,7 @@
 enum { LOADED = 1, OWN = 2, PIECE = 1 << 24 };
 static const double every = 30; /* seconds between saves, at least */
 static const char prefix[] = "evaluation.";
+static const char of_tiles[] = "dnn-infer 1\n", of_batches[] = "dnn-infer b 1\n";
 
 struct infer_resume {
     int rank;
@@ -33,16 +38,20 @@ struct infer_resume {
     double saved, took; /* when, and the seconds it took                             */
 };
 
-/* Followed by the numbers of the units, the state, and the checksum of all. */
+/* Of tiles: followed by the numbers of the units, the state, and the checksum of all.
+ * Of batches: units: of the sums; count: complete batches.  The sums, the size and the
+ * state of each rank, and the checksum follow. */
 struct head {
     char magic[16], settings[32];
     int64_t units, count;
 };
 
-static struct head head_of(const struct infer_result *r)
+static struct head head_of(const struct infer_result *r, const char *magic,
+                           int64_t units)
 {
-    struct head head = {.magic = "dnn-infer 1\n", .units = r->resume->units};
+    struct head head = {.units = units};
 
+    snprintf(head.magic, sizeof head.magic, "%s", magic);
     memcpy(head.settings, r->evaluated, sizeof head.settings);
     return head;
 }
@@ -68,7 +77,7 @@ static int save(struct infer_result *r, struct dnn_err *err)
 {
     struct infer_resume *s = r->resume;
     struct dnn_buf all = {0};
-    struct head head = head_of(r);
+    struct head head = head_of(r, of_tiles, s->units);
 
     for (int64_t u = 0; u < s->units; u++)
         head.count += is_mine(s, u);
@@ -118,7 +127,7 @@ static bool take_units(const struct infer_result *r, const char *bytes, size_t l
                        size_t *state)
 {
     struct infer_resume *s = r->resume;
-    struct head head, want = head_of(r);
+    struct head head, want = head_of(r, of_tiles, s->units);
     uint64_t sum;
     int64_t unit;
 
@@ -217,6 +226,93 @@ int dnn_infer_resume_open(struct infer_result *r, int64_t units, struct dnn_err 
                                (size_t)(units - at < PIECE ? units - at : PIECE), 0,
                                err));
     return 0;
+}
+
+/* ---- batches ---- */
+
+int dnn_infer_resume_store(struct infer_result *r, int64_t done, const double *sums,
+                           int64_t n, struct dnn_err *err)
+{
+    struct dnn_comm *comm = r->session->comm;
+    struct head head = head_of(r, of_batches, n);
+    struct dnn_buf mine = {0}, all = {0};
+    void *states = NULL;
+    size_t total;
+    int64_t len = 0;
+
+    dnn_buf_bytes(&mine, &len, sizeof len);
+    dnn_evaluate_save(r->evaluation, &mine);
+    len = (int64_t)(mine.len - sizeof len);
+    memcpy(mine.text, &len, sizeof len);
+    int rc = dnn_comm_collect(comm, "state of the evaluation", mine.text, mine.len,
+                              &states, &total, err);
+    if (rc == 0 && dnn_comm_rank(comm) == 0) {
+        char *path = path_of(r, 0);
+
+        head.count = done;
+        dnn_buf_bytes(&all, &head, sizeof head);
+        dnn_buf_bytes(&all, sums, (size_t)n * sizeof *sums);
+        dnn_buf_bytes(&all, states, total);
+        uint64_t sum = XXH3_64bits(all.text, all.len);
+        dnn_buf_bytes(&all, &sum, sizeof sum);
+        rc = dnn_file_write(path, all.text, all.len, err);
+        dnn_free(path);
+    }
+    dnn_buf_free(&mine);
+    dnn_buf_free(&all);
+    dnn_free(states);
+    return dnn_comm_agree(comm, rc, err);
+}
+
+/* On rank 0: the content of a file that is complete and of this run. */
+static int take_batches(struct infer_result *r, const char *bytes, size_t len,
+                        int64_t most, int64_t *done, double *sums, int64_t n,
+                        struct dnn_err *err)
+{
+    struct head head, want = head_of(r, of_batches, n);
+    size_t at = sizeof head + (size_t)n * sizeof *sums;
+    uint64_t sum;
+    int64_t state;
+
+    if (len < at + sizeof sum) return 0;
+    len -= sizeof sum;
+    memcpy(&sum, bytes + len, sizeof sum);
+    memcpy(&head, bytes, sizeof head);
+    want.count = head.count;
+    if (sum != XXH3_64bits(bytes, len) || memcmp(&head, &want, sizeof head) != 0 ||
+        head.count > most)
+        return 0;
+    memcpy(sums, bytes + sizeof head, (size_t)n * sizeof *sums);
+    for (; at < len; at += sizeof state + (size_t)state) {
+        memcpy(&state, bytes + at, sizeof state);
+        DNN_TRY(dnn_evaluate_load(r->evaluation, bytes + at + sizeof state,
+                                  (size_t)state, err));
+    }
+    *done = head.count;
+    return 0;
+}
+
+int dnn_infer_resume_fetch(struct infer_result *r, int64_t most, int64_t *done,
+                           double *sums, int64_t n, struct dnn_err *err)
+{
+    struct dnn_comm *comm = r->session->comm;
+    char *path = path_of(r, 0), *bytes;
+    size_t len;
+    int rc = 0;
+
+    *done = 0;
+    if (dnn_comm_rank(comm) == 0 &&
+        dnn_file_read(path, SIZE_MAX / 4, &bytes, &len, NULL) == 0) {
+        rc = take_batches(r, bytes, len, most, done, sums, n, err);
+        if (rc < 0) dnn_prefix(err, "%s: ", path);
+        dnn_free(bytes);
+    }
+    dnn_free(path);
+    DNN_TRY(dnn_comm_agree(comm, rc, err));
+    DNN_TRY(
+        dnn_comm_bcast(comm, "state of the evaluation", done, sizeof *done, 0, err));
+    return dnn_comm_bcast(comm, "state of the evaluation", sums,
+                          (size_t)n * sizeof *sums, 0, err);
 }
 
 void dnn_infer_resume_free(struct infer_resume *s)

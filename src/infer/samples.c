@@ -25,6 +25,7 @@ struct batches {
     struct dnn_stage_eval *metrics; /* owned; NULL: no targets                     */
     struct dnn_progress *progress;  /* on rank 0                                   */
     int64_t before; /* samples that an interrupted run has computed                   */
+    int64_t done;   /* batches                                                        */
     struct dnn_shape shape[INFER_OUTPUTS]; /* of each output, for one sample        */
     int64_t count[INFER_OUTPUTS];          /* of their elements                     */
     float *scratch; /* owned: an output with its activation; an input                */
@@ -298,7 +299,7 @@ static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
         for (int k = 0; k < i && !done; k++)
             done = worst->list[k].sample / size == batch;
         if (done) continue;
-        const struct dnn_stage_range range = {batch, batch + 1};
+        const struct dnn_stage_range range = {batch, batch + 1, NULL};
         DNN_TRY(
             dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err));
     }
@@ -321,6 +322,7 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
 
     if (now - b->last > b->longest) b->longest = now - b->last;
     b->last = now;
+    b->done = done;
     if (b->progress != NULL)
         dnn_progress_at(b->progress, samples_of(b, done) - b->before);
     if (b->slices == NULL) return 0;
@@ -356,7 +358,7 @@ static int open_result(struct batches *b, const struct dnn_infer_opts *opts,
         .describe = b->slices != NULL ? dnn_infer_slices_describe : describe,
         .arg = b->slices != NULL ? (void *)b->slices : b,
         .from = origin.from == DNN_FROM_FILES ? origin.files.input.path : NULL,
-        .resume = report && b->slices == NULL && !evaluated,
+        .resume = report && (b->slices == NULL || !evaluated),
         .source = b->data->source,
         .dataset = origin.from == DNN_FROM_DATASET ? origin.dataset : NULL,
         .classifier = b->shape[0].ndim == 1,
@@ -371,7 +373,9 @@ static int first_batch(const struct batches *b, int64_t *out, struct dnn_err *er
 {
     int64_t all = dnn_feed_count(b->data->feed), done = 0;
 
-    if (b->r->files != NULL && b->slices == NULL && b->metrics == NULL)
+    if (b->slices != NULL)
+        done = dnn_infer_slices_first(b->slices);
+    else if (b->r->files != NULL)
         while (done < all && dnn_output_done(b->r->files, done, 0))
             done++;
     *out = done == all ? dnn_feed_batches(b->data->feed) : done / b->data->batch_size;
@@ -379,24 +383,71 @@ static int first_batch(const struct batches *b, int64_t *out, struct dnn_err *er
                               DNN_COMM_I64, DNN_COMM_MIN, err);
 }
 
+/* Collective.  The batches from which the evaluation continues, too; the caller owns
+ * *sums. */
+static int load_evaluation(struct batches *b, struct dnn_stage_range *range,
+                           double **sums, struct dnn_err *err)
+{
+    int64_t n, most = range->from;
+
+    if (b->metrics == NULL) return 0;
+    range->from = 0;
+    if (!b->r->resumes) return 0;
+    DNN_TRY(dnn_stage_eval_sums(b->metrics, sums, &n, err));
+    DNN_TRY(dnn_infer_resume_fetch(b->r, most, &range->from, *sums, n, err));
+    if (range->from > 0) range->sums = *sums;
+    return 0;
+}
+
+/* Collective, after a stop. */
+static int save_evaluation(struct batches *b, struct dnn_err *err)
+{
+    double *sums = NULL;
+    int64_t n;
+
+    int rc = dnn_stage_eval_sums(b->metrics, &sums, &n, err);
+    if (rc == 0) rc = dnn_infer_resume_store(b->r, b->done, sums, n, err);
+    dnn_free(sums);
+    return rc;
+}
+
+/* Collective.  Run the samples that are missing. */
+static int run_batches(struct batches *b, const struct dnn_infer_opts *opts,
+                       double *loss, struct dnn_err *err)
+{
+    const struct dnn_stage_watch watch = {see, after_batch, stops, b};
+    struct dnn_stage_range range = {0};
+    struct dnn_err why = {0};
+    double *sums = NULL;
+
+    int rc = first_batch(b, &range.from, err);
+    if (rc == 0) rc = load_evaluation(b, &range, &sums, err);
+    if (rc == 0) {
+        b->done = range.from;
+        b->before = samples_of(b, range.from);
+        if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
+            b->progress = dnn_progress_start("infer", "inference",
+                                             dnn_feed_count(b->data->feed) - b->before,
+                                             "samples", NULL);
+        b->last = dnn_clock_now();
+        rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, loss, err);
+        dnn_progress_stop(b->progress, rc == 0);
+    }
+    dnn_free(sums);
+    if (rc != DNN_ESTOP || b->r->evaluation == NULL || !b->r->resumes) return rc;
+    if (save_evaluation(b, &why) < 0) *err = why;
+    return err->code;
+}
+
 static int run(struct batches *b, const struct dnn_infer_opts *opts, int64_t number,
                bool report, struct dnn_err *err)
 {
-    const struct dnn_stage_watch watch = {see, after_batch, stops, b};
     double loss = NAN, began = dnn_clock_now();
-    struct dnn_stage_range range = {0};
     int64_t samples = dnn_feed_count(b->data->feed);
 
     DNN_TRY(open_result(b, opts, number, report, err));
-    DNN_TRY(first_batch(b, &range.from, err));
-    b->before = samples_of(b, range.from);
-    if (opts->progress && dnn_comm_rank(b->stage->session->comm) == 0)
-        b->progress = dnn_progress_start("infer", "inference", samples - b->before,
-                                         "samples", NULL);
-    b->last = dnn_clock_now();
-    int rc = dnn_stage_run(b->stage, b->data, b->metrics, &watch, &range, &loss, err);
-    dnn_progress_stop(b->progress, rc == 0);
-    if (rc == 0) rc = dnn_infer_result_commit(b->r, err);
+    DNN_TRY(run_batches(b, opts, &loss, err));
+    int rc = dnn_infer_result_commit(b->r, err);
     if (rc < 0 || !report) return rc;
     const struct infer_found found = {
         .samples = samples,
@@ -415,7 +466,8 @@ int dnn_infer_samples(struct dnn_stage *stage, const struct dnn_infer_opts *opts
     struct batches b = {.r = &r, .stage = stage, .data = stage->test};
 
     int rc = run(&b, opts, number, report, err);
-    dnn_infer_result_close(&r, rc);
+    if (!report) r.resumes = true; /* with the training */
+    rc = dnn_infer_result_close(&r, rc, err);
     dnn_infer_slices_free(b.slices);
     dnn_stage_eval_free(b.metrics);
     dnn_free(b.scratch);

@@ -150,6 +150,12 @@ static void add_axis(struct adder *a, int d, int64_t at, int64_t to)
                           a->to[d]);
 }
 
+/* Whether an interrupted run has completed a volume. */
+static bool is_done(const struct infer_slices *s, int64_t number)
+{
+    return s->r->files != NULL && dnn_output_done(s->r->files, number, 0);
+}
+
 int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *value,
                          struct dnn_err *err)
 {
@@ -158,6 +164,7 @@ int dnn_infer_slices_add(struct infer_slices *s, int64_t sample, const float *va
     int set;
 
     dnn_source_slice_at(s->how, sample, &volume, &set, &box);
+    if (is_done(s, volume * s->how->nsets + set)) return 0;
     ready(s, volume * s->how->nsets + set);
     struct adder a = {
         .s = s, .v = &s->volume[volume * s->how->nsets + set], .box = value};
@@ -251,6 +258,18 @@ static int write_planes(struct infer_slices *s, int64_t number, int64_t last,
     return rc;
 }
 
+/* Collective.  The planes of all ranks are on disk before rank 0 records the volume. */
+static int complete(struct infer_slices *s, int64_t number, struct dnn_err *err)
+{
+    struct dnn_comm *comm = s->r->session->comm;
+
+    if (s->r->files == NULL) return 0;
+    int rc = s->r->resumes ? dnn_output_sync_open(s->r->files, err) : 0;
+    DNN_TRY(dnn_comm_agree(comm, rc, err));
+    if (dnn_comm_rank(comm) == 0) rc = dnn_output_unit(s->r->files, number, 0, err);
+    return dnn_comm_agree(comm, rc, err);
+}
+
 int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err *err)
 {
     int64_t first = s->open / s->how->nsets * s->how->each, start[DNN_MAX_SPACE];
@@ -261,6 +280,12 @@ int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err
         int64_t total = s->how->set[s->open % s->how->nsets].total;
         bool all = first + total <= done;
 
+        if (is_done(s, s->open)) {
+            if (!all) return 0;
+            first += total;
+            s->open++;
+            continue;
+        }
         ready(s, s->open);
         struct volume *v = &s->volume[s->open];
         dnn_slices_start(v->cut, all ? 0 : done - first, start);
@@ -271,16 +296,22 @@ int dnn_infer_slices_finish(struct infer_slices *s, int64_t done, struct dnn_err
         free(v->sum);
         v->sum = NULL;
         v->planes = 0;
-        int rc = s->r->files != NULL && dnn_comm_rank(s->r->session->comm) == 0
-                     ? dnn_output_unit(s->r->files, s->open, 0, err)
-                     : 0;
-        DNN_TRY(dnn_comm_agree(s->r->session->comm, rc, err));
+        DNN_TRY(complete(s, s->open, err));
         s->open++;
     }
     return 0;
 }
 
 /* ---- the volumes ---- */
+
+int64_t dnn_infer_slices_first(const struct infer_slices *s)
+{
+    int64_t first = 0;
+
+    for (int64_t i = 0; i < s->nvolumes && is_done(s, i); i++)
+        first += s->how->set[i % s->how->nsets].total;
+    return first;
+}
 
 int64_t dnn_infer_slices_count(const struct infer_slices *s)
 {

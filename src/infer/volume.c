@@ -441,7 +441,7 @@ int dnn_infer_volumes(const struct dnn_config *config, struct dnn_session *sessi
     };
 
     int rc = run(&v, err);
-    dnn_infer_result_close(&v.r, rc);
+    rc = dnn_infer_result_close(&v.r, rc, err);
     dnn_infer_net_close(v.whole);
     dnn_infer_net_close(v.net);
     dnn_infer_input_close(v.input);

@@ -116,6 +116,10 @@ int dnn_output_input(struct dnn_output *out, int64_t sample,
 int dnn_output_unit(struct dnn_output *out, int64_t sample, int64_t unit,
                     struct dnn_err *err);
 
+/* Local.  Flush to disk what this rank has put, before another rank completes a unit
+ * with boxes of this one. */
+int dnn_output_sync_open(struct dnn_output *out, struct dnn_err *err);
+
 /* Local.  The path of a file of the caller that is kept and removed with what is
  * complete; NULL: there are no settings, so this run cannot be continued.  The caller
  * owns it: dnn_free(). */

@@ -188,8 +188,6 @@ int dnn_output_write(int fd, const char *path, const void *bytes, size_t n, int6
 int dnn_output_read(int fd, const char *path, void *to, size_t n, int64_t at,
                     struct dnn_err *err);
 int dnn_output_sync(int fd, const char *path, struct dnn_err *err);
-/* Flush all open files to disk. */
-int dnn_output_sync_open(struct dnn_output *out, struct dnn_err *err);
 /* Read all values of a part in scratch. */
 int dnn_output_read_part(struct dnn_output *out, int part, int64_t sample, void *to,
                          size_t bytes, struct dnn_err *err);

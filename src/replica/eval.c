@@ -136,6 +136,11 @@ int dnn_replica_eval_loss(struct dnn_replica *replica, double *loss,
     return rc;
 }
 
+double *dnn_replica_eval_sums(struct dnn_replica *replica)
+{
+    return replica->set[DNN_MODEL_EVALUATE].loss;
+}
+
 int dnn_replica_eval_parts(const struct dnn_replica *replica, int *first, int *last)
 {
     int n = replica->set[DNN_MODEL_EVALUATE].micro_batches;

@@ -152,6 +152,8 @@ int dnn_replica_eval(struct dnn_replica *replica, enum dnn_model_role role,
                      void *arg, struct dnn_err *err);
 int dnn_replica_eval_loss(struct dnn_replica *replica, double *loss,
                           struct dnn_err *err);
+/* Local.  The losses since the start, by micro-batch: those of other ranks are 0. */
+double *dnn_replica_eval_sums(struct dnn_replica *replica);
 /* Local.  The micro-batches of an evaluated batch: returns their number over all ranks;
  * those of this rank are [*first, *last). */
 int dnn_replica_eval_parts(const struct dnn_replica *replica, int *first, int *last);

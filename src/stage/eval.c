@@ -141,6 +141,50 @@ static int reduce_metrics(struct dnn_stage_eval *e, struct dnn_err *err)
                               DNN_COMM_SUM, err);
 }
 
+/* ---- sums of loss and metrics ---- */
+
+/* Deterministic: those of each micro-batch; else of all together.  The loss is first.
+ */
+int dnn_stage_eval_sums(const struct dnn_stage_eval *e, double **out, int64_t *n,
+                        struct dnn_err *err)
+{
+    const bool apart = e->stage->config->deterministic;
+    const double *loss = dnn_replica_eval_sums(e->stage->replica);
+    int first, last, parts = dnn_replica_eval_parts(e->stage->replica, &first, &last);
+    int64_t each;
+
+    dnn_metrics_sums(e->set[0], &each);
+    *n = (apart ? parts : 1) * (each + 1);
+    double *sums = *out = dnn_alloc((size_t)*n * sizeof *sums);
+    for (int i = 0; i < parts; i++)
+        sums[apart ? i * (each + 1) : 0] += loss[i];
+    for (int i = 0; i < (apart ? last - first : 1); i++)
+        memcpy(sums + (apart ? first + i : 0) * (each + 1) + 1,
+               dnn_metrics_sums(e->set[i], &each), (size_t)each * sizeof *sums);
+    return dnn_comm_allreduce(e->stage->session->comm, "sums of the evaluation", sums,
+                              *n, DNN_COMM_F64, DNN_COMM_SUM, err);
+}
+
+/* Begin with the sums of other batches. */
+static void set_sums(struct dnn_stage_eval *e, const double *sums)
+{
+    const bool apart = e->stage->config->deterministic;
+    double *loss = dnn_replica_eval_sums(e->stage->replica);
+    int first, last, n;
+    int64_t each;
+
+    dnn_replica_eval_parts(e->stage->replica, &first, &last);
+    n = apart ? last - first : dnn_comm_rank(e->stage->session->comm) == 0;
+    for (int i = 0; i < n; i++) {
+        const int part = apart ? first + i : 0;
+        double *own = dnn_metrics_sums(e->set[i], &each);
+        const double *from = sums + part * (each + 1);
+
+        loss[part] = from[0];
+        memcpy(own, from + 1, (size_t)each * sizeof *own);
+    }
+}
+
 /* ---- a run ---- */
 
 struct run {
@@ -206,8 +250,8 @@ static int see(void *arg, const struct dnn_replica_seen *seen, struct dnn_err *e
     return r->watch->seen == NULL ? 0 : r->watch->seen(r->watch->arg, &s, err);
 }
 
-/* Agree on errors and on stopping; without either, this is one small all-reduce. */
-static int check_all(const struct run *r, int rc, struct dnn_err *err)
+/* Agree on errors and on stopping; without errors, this is one small all-reduce. */
+static int check_all(const struct run *r, int rc, bool *stops, struct dnn_err *err)
 {
     struct dnn_comm *comm = r->stage->session->comm;
     bool stop = r->watch->stop != NULL && r->watch->stop(r->watch->arg);
@@ -220,8 +264,12 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
         if (rc == 0) *err = failure;
         return rc < 0 ? rc : failure.code;
     }
-    if (any[0] != 0) return dnn_comm_agree(comm, rc, err);
-    if (any[1] == 0) return 0;
+    *stops = any[1] != 0;
+    return any[0] != 0 ? dnn_comm_agree(comm, rc, err) : 0;
+}
+
+static int fail_stopped(struct dnn_err *err)
+{
     dnn_fail(err, DNN_ESTOP,
              "stopped before all samples were evaluated; run the same command again");
     err->everywhere = true;
@@ -232,14 +280,16 @@ static int check_all(const struct run *r, int rc, struct dnn_err *err)
 static int all_batches(struct run *r, int64_t from, int64_t n, struct dnn_err *err)
 {
     const struct dnn_batch *b;
+    bool stops = false;
 
     /* An interrupted run may have completed all. */
     int rc = from < n ? dnn_feed_start(r->data->feed, 0, from, err) : 0;
     for (int64_t i = from; i <= n; i++) {
         if (rc == 0 && i < n) rc = dnn_feed_next(r->data->feed, &b, NULL, err);
-        DNN_TRY(check_all(r, rc, err));
+        DNN_TRY(check_all(r, rc, &stops, err));
         if (i > from && r->watch->batch != NULL)
             DNN_TRY(r->watch->batch(r->watch->arg, i, err));
+        if (stops) return fail_stopped(err);
         if (i == n) break;
         dnn_stage_batch(r->data, b, &r->mine);
         rc = dnn_replica_eval(r->stage->replica, r->data->role, &r->mine, see, r, err);
@@ -255,6 +305,7 @@ int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
     static const struct dnn_stage_watch nothing = {0};
     const int64_t batches = dnn_feed_batches(data->feed);
     int64_t from = range == NULL ? 0 : range->from, last = dnn_feed_count(data->feed);
+    const double *sums = eval == NULL || range == NULL ? NULL : range->sums;
     int64_t to = range == NULL || range->to == 0 ? batches : range->to;
     struct run r = {.stage = stage,
                     .data = data,
@@ -264,11 +315,12 @@ int dnn_stage_run(struct dnn_stage *stage, struct dnn_stage_data *data,
     for (int i = 0; eval != NULL && i < eval->nsets; i++)
         dnn_metrics_start(eval->set[i]);
     if (eval != NULL) dnn_replica_eval_start(stage->replica);
+    if (sums != NULL) set_sums(eval, sums);
     int rc = all_batches(&r, from, to, err);
     dnn_feed_stop(data->feed);
     if (rc < 0 || eval == NULL) return rc;
     DNN_TRY(dnn_replica_eval_loss(stage->replica, loss, err));
     if (to < batches) last = to * data->batch_size;
-    *loss /= (double)(last - from * data->batch_size);
+    *loss /= (double)(last - (sums == NULL ? from * data->batch_size : 0));
     return reduce_metrics(eval, err);
 }

@@ -23,6 +23,10 @@ void dnn_stage_eval_free(struct dnn_stage_eval *eval); /* NULL is fine */
 
 /* Local.  The metrics, with the sums of all ranks after a run. */
 struct dnn_metrics *dnn_stage_metrics(const struct dnn_stage_eval *eval);
+/* Collective.  The sums of loss and metrics so far, the same on all ranks: *n doubles.
+ * On another number of ranks there are as many.  The caller owns *out: dnn_free(). */
+int dnn_stage_eval_sums(const struct dnn_stage_eval *eval, double **out, int64_t *n,
+                        struct dnn_err *err);
 /* Local.  Elements of the first output of a sample: channels of a position, positions.
  */
 void dnn_stage_extents(const struct dnn_stage *stage, int64_t *channels,
@@ -57,7 +61,9 @@ struct dnn_stage_watch {
 
 /* Batches [from, to). */
 struct dnn_stage_range {
-    int64_t from, to; /* to 0: until the end                                          */
+    int64_t from, to;   /* to 0: until the end                                        */
+    const double *sums; /* with eval: dnn_stage_eval_sums() of the batches before
+                         * from, which then count, too; or NULL                       */
 };
 
 /* Collective.  Run the samples of some batches of data; range NULL: of all.  With eval,

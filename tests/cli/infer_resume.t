@@ -29,14 +29,44 @@ rng = np.random.default_rng(1)
 os.makedirs("scans"); os.makedirs("masks")
 for i, shape in enumerate([(45, 64, 60), (9, 12, 8), (61, 64, 64)]):
     np.save(f"scans/{i}.npy", rng.random(shape + (1,), dtype=np.float32))
-    np.save(f"masks/{i}.npy", rng.integers(0, 3, shape + (1,)).astype(np.uint8))'
+    np.save(f"masks/{i}.npy", rng.integers(0, 3, shape + (1,)).astype(np.uint8))
+os.makedirs("small"); os.makedirs("small-masks"); os.makedirs("cubes")
+for i in range(600):
+    np.save(f"small/{i}.npy", rng.random((8, 8, 8, 1), dtype=np.float32))
+    np.save(f"small-masks/{i}.npy", rng.integers(0, 3, (8, 8, 8, 1)).astype(np.uint8))
+for i in range(8): np.save(f"cubes/{i}.npy", rng.random((24, 16, 16, 1), dtype=np.float32))'
+cat > slices.json << EOF
+{"layers": "net/model.json", "checkpoints": {"load": "net"}, "loss": "cross_entropy",
+ "data": {"test_input_path": "cubes", "test_batch_size": 3, "slicers": [{"sizes": [8, 8, 8], "strides": [4, 4, 4]}]},
+ "inference": {"formats": ["npy", "hdf5"]}}
+EOF
 
+# What of dnn-infer is tested: its arguments before the directory, and a line of its log.
+kind() {
+    case $1 in
+    tiles)
+        args=(net/model.dnn scans --target masks --format "npy,overlay" --set inference.overlap=0.5
+            --set inference.flips='[0,1,2]' --set inference.activation=none --output)
+        ready='memory per rank'
+        ;;
+    batches)
+        args=(net/model.dnn small --target small-masks --set deterministic=true
+            --set data.test_batch_size=3 --output)
+        ready='writing outputs'
+        ;;
+    slices)
+        args=(slices.json --set)
+        ready='writing outputs'
+        ;;
+    esac
+}
+kind tiles
 # infer RANKS DIR OPTION...: in the background; sets $pid; its output is in the file output
 infer() {
-    local launch=()
+    local launch=() dir=''
     [ "$1" = 1 ] || launch=("$mpirun" -n "$1")
-    "${launch[@]}" dnn-infer net/model.dnn scans --target masks --output "$2" --kernels heuristic \
-        --format npy,overlay --set inference.overlap=0.5 --set inference.flips='[0,1,2]' --set inference.activation=none "${@:3}" > output 2>&1 &
+    [ "${args[0]}" != slices.json ] || dir=dir=
+    "${launch[@]}" dnn-infer --kernels heuristic "${args[@]}" "$dir$2" "${@:3}" > output 2>&1 &
     pid=$!
 }
 # ended STATUS: it ends with this status; prints errors
@@ -47,8 +77,8 @@ ended() {
 }
 # same DIR: its files are those of an uninterrupted run, and there is nothing else
 same() {
-    diff -r -x test.json -x test.html -x infer.json want "$1"
-    diff <(sed 's/"seconds": [^,]*//' want/test.json) <(sed 's/"seconds": [^,]*//' "$1/test.json")
+    diff -r -x test.json -x test.html -x infer.json "${2-want}" "$1"
+    [ ! -e "${2-want}/test.json" ] || diff <(sed 's/"seconds": [^,]*//' "${2-want}/test.json") <(sed 's/"seconds": [^,]*//' "$1/test.json")
 }
 # recorded DIR N: at least N slabs are complete
 # shellcheck disable=SC2317  # called by wait_for
@@ -60,7 +90,7 @@ recorded() {
 stop() {
     local target=$pid
     # From this message on signals are handled; a run that continues has records before.
-    wait_for grep -q 'memory per rank' output
+    wait_for grep -q "$ready" output
     wait_for recorded "$1" "$2"
     [ "$(cat "/proc/$pid/comm")" = dnn-infer ] || target=$(awk '{ print $NF }' "/proc/$pid/task/$pid/children")
     kill -TERM "$target"
@@ -135,6 +165,43 @@ for each in "--set inference.blend=constant" "--backend ref"; do
         ended 0
         grep 'resuming' output)"
 done
+
+# Samples of the network's size with targets, and volumes that are cut to slices.
+for each in batches slices; do
+    kind $each
+    result "$each: an uninterrupted run" "$(infer 1 want-$each; ended 0)"
+    all=$(sed -n 's#.*inference: \([0-9]*\)[/0-9]* samples in.*#\1#p' output)
+    for ranks in 1 2; do
+        dir=$each$ranks
+        result "$each: $ranks: stopped" "$(stopped "$ranks" "$dir" 2)"
+        result "$each: $ranks: the rest on another number of ranks: the same results" "$(
+            infer $((3 - ranks)) "$dir"
+            ended 0
+            grep -q 'resuming an interrupted run: [1-9]' output || cat output
+            rest=$(sed -n 's#.*inference: \([0-9]*\)[/0-9]* samples in.*#\1#p' output)
+            [ "$rest" -lt "$all" ] || cat output
+            same "$dir" want-$each)"
+    done
+done
+kind batches
+result "batches: stopped" "$(stopped 2 damaged-batches 5)"
+result "batches: with a damaged state the evaluation is computed again" "$(
+    printf 'x' | dd of="$(echo damaged-batches/.*/evaluation.0)" bs=1 seek=100 conv=notrunc status=none
+    infer 1 damaged-batches
+    ended 0
+    same damaged-batches want-batches)"
+kind slices
+result "slices with targets cannot be resumed: no status 75, and nothing is kept" "$(
+    mkdir cube-masks
+    python3 -c 'import numpy as np
+for i in range(8): np.save(f"cube-masks/{i}.npy", np.zeros((24, 16, 16, 1), np.uint8))'
+    infer 1 lost-slices --set data.test_target_path=cube-masks
+    wait_for grep -q "$ready" output
+    kill -TERM "$pid"
+    ended 9
+    grep -q 'this run cannot be resumed: the same command starts from the beginning' output || cat output
+    find lost-slices -name '*.tmp')"
+kind tiles
 
 result "an evaluation that cannot be written: the outputs are complete" "$(
     mkdir -p failed/evaluation.csv

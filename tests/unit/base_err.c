@@ -47,6 +47,7 @@ static void statuses(void)
         {DNN_EDEVICE, 6 },
         {DNN_ECOMM,   7 },
         {DNN_ENOMEM,  8 },
+        {DNN_ELOST,   9 },
         {DNN_ESTOP,   75},
         {-99,         1 }
     };
@@ -56,7 +57,7 @@ static void statuses(void)
         is_int(dnn_exit_status(want[i][0]), want[i][1], "exit status");
     while (dnn_exit_text(n, &status) != NULL)
         n++;
-    is_int(n, 9, "every exit status has a description");
+    is_int(n, 10, "every exit status has a description");
 }
 
 int main(void)
