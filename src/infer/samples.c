@@ -315,6 +315,19 @@ static int64_t samples_of(const struct batches *b, int64_t batches)
     return n < all ? n : all;
 }
 
+/* Collective, after a stop, and before results are reported. */
+static int save_evaluation(struct batches *b, struct dnn_err *err)
+{
+    double *sums = NULL;
+    int64_t n;
+
+    if (b->r->evaluation == NULL || !b->r->resumes) return 0;
+    int rc = dnn_stage_eval_sums(b->metrics, &sums, &n, err);
+    if (rc == 0) rc = dnn_infer_resume_store(b->r, b->done, sums, n, err);
+    dnn_free(sums);
+    return rc;
+}
+
 static int after_batch(void *arg, int64_t done, struct dnn_err *err)
 {
     struct batches *b = arg;
@@ -325,6 +338,7 @@ static int after_batch(void *arg, int64_t done, struct dnn_err *err)
     b->done = done;
     if (b->progress != NULL)
         dnn_progress_at(b->progress, samples_of(b, done) - b->before);
+    if (done == dnn_feed_batches(b->data->feed)) DNN_TRY(save_evaluation(b, err));
     if (b->slices == NULL) return 0;
     return dnn_infer_slices_finish(b->slices, samples_of(b, done), err);
 }
@@ -399,18 +413,6 @@ static int load_evaluation(struct batches *b, struct dnn_stage_range *range,
     return 0;
 }
 
-/* Collective, after a stop. */
-static int save_evaluation(struct batches *b, struct dnn_err *err)
-{
-    double *sums = NULL;
-    int64_t n;
-
-    int rc = dnn_stage_eval_sums(b->metrics, &sums, &n, err);
-    if (rc == 0) rc = dnn_infer_resume_store(b->r, b->done, sums, n, err);
-    dnn_free(sums);
-    return rc;
-}
-
 /* Collective.  Run the samples that are missing. */
 static int run_batches(struct batches *b, const struct dnn_infer_opts *opts,
                        double *loss, struct dnn_err *err)
@@ -434,7 +436,7 @@ static int run_batches(struct batches *b, const struct dnn_infer_opts *opts,
         dnn_progress_stop(b->progress, rc == 0);
     }
     dnn_free(sums);
-    if (rc != DNN_ESTOP || b->r->evaluation == NULL || !b->r->resumes) return rc;
+    if (rc != DNN_ESTOP) return rc;
     if (save_evaluation(b, &why) < 0) *err = why;
     return err->code;
 }

@@ -190,6 +190,16 @@ result "batches: with a damaged state the evaluation is computed again" "$(
     infer 1 damaged-batches
     ended 0
     same damaged-batches want-batches)"
+result "batches: an evaluation that cannot be written" "$(
+    mkdir -p failed-batches/evaluation.csv
+    infer 2 failed-batches
+    ended 5)"
+result "batches: the next run only evaluates" "$(
+    rmdir failed-batches/evaluation.csv
+    infer 1 failed-batches
+    ended 0
+    grep 'inference: [1-9][0-9]*[/0-9]* samples in' output
+    same failed-batches want-batches)"
 kind slices
 result "slices with targets cannot be resumed: no status 75, and nothing is kept" "$(
     mkdir cube-masks
