@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import infer_tools
-import sliding_window
 from tap import finish, result, unless
+import sliding_window  # after tap, which sets its path
 
 NETWORKS = {
     "volumes": ["unet3d", "base=4", "depth=2", "classes=3", "input=[16,12,20,1]"],
