@@ -27,14 +27,14 @@ static const struct dnn_option options[] = {
     TEXT("config", 'c', config, "FILE",
          "a configuration file, as for dnn-train and rmldnn; only its test data is "
          "used"),
-    TEXT("output", 'o', output, "DIR", "directory of the results"),
+    TEXT("output", 'o', output, "DIR", "output directory; created if it does not exist"),
     TEXT("format", 'f', format, "LIST",
          "files to write, such as nifti,png: hdf5, bp5, npy, nifti, tiff, png, "
          "overlay, csv, json"),
     TEXT("content", 0, content, "LIST",
          "what is written of each output: values, classes or values,classes"),
     TEXT("target", 't', target, "PATH",
-         "targets of the inputs: the results are evaluated"),
+         "targets with the same names as the inputs; also evaluate the outputs"),
     FLAG("describe", 'd', describe, "print what a model file contains"),
     TEXT("export", 'x', export, "FILE",
          "write a model file for Keras: .keras, .weights.h5 or .json"),
@@ -156,7 +156,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
     struct options with = *o;
 
     if (o->describe || o->export != NULL) {
-        if (nargs != 1) return dnn_fail(err, DNN_EUSAGE, "give one model file");
+        if (nargs != 1) return dnn_fail(err, DNN_EUSAGE, "--describe and --export take one model file");
         return describe(o, args[0], err);
     }
     /* rmldnn's way, and that of dnn-train: a configuration file as the operand. */
@@ -183,7 +183,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
                             : "give the inputs: files, a directory or a dataset");
     } else if (o->output == NULL) {
         return dnn_fail(err, DNN_EUSAGE,
-                        "give the directory of the results: --output DIR");
+                        "give the output directory: --output DIR");
     }
     return o->explain ? explain(&with, nargs, args, err)
                       : infer(&with, nargs, args, err);
@@ -203,24 +203,21 @@ static const struct dnn_tool tool = {
     .name = "dnn-infer",
     .help = "apply a trained network to samples on any number of ranks",
     .about =
-        "With a configuration file, the one of dnn-train or of rmldnn, all test data "
-        "is "
-        "run (data.test_dataset, data.test_input_path, data.test_generate...).  The "
+        "All test data of a configuration file of dnn-train or rmldnn is used "
+        "(data.test_dataset, data.test_input_path, data.test_generate...).  The "
         "weights are those of checkpoints.load, else of the newest checkpoint of the "
-        "run "
-        "directory.  Outputs go to data.test_output_path.\n\n"
+        "run directory.  Outputs go to data.test_output_path.\n\n"
         "With a model file (model.dnn, which dnn-train writes) only the inputs are "
         "needed: files of any format that dnn-prepare reads, a directory of them, or a "
         "dataset.  The model file has the network, its weights, the preparation of its "
         "training data and the names of the classes.\n\n"
         "Samples larger than the network's input are cut into tiles that overlap; "
-        "their "
-        "outputs are blended.  Memory does not grow with the first axis of a sample.  "
+        "their outputs are blended.  Memory does not grow with the first axis of a sample.  "
         "The keys under inference change tiles, overlap, weights, test-time flips, "
         "formats and more.\n\n"
-        "If there are targets, the outputs are evaluated: loss and metrics, values per "
-        "class and per sample, surface distances of masks, calibration, confusion "
-        "matrix, worst samples.\n\n"
+        "If there are targets, the outputs are evaluated: values per class and per "
+        "sample, surface distances of masks, calibration, confusion matrix, worst "
+        "samples; without tiles also loss and metrics.\n\n"
         "The work is divided over all ranks, and each writes what it has computed.  On "
         "SIGUSR1, SIGUSR2, SIGTERM or SIGINT, and shortly before the Slurm allocation "
         "ends, all ranks stop with status 75.  The same command then computes what is "
@@ -235,10 +232,10 @@ static const struct dnn_tool tool = {
         "~/.cache by default\n"
         "DNN_LOG\tlog levels, as --log\n",
     .files =
-        "output_1.h5, outputs.csv, NAME.npy...\tin the directory of the results, by "
-        "format\n"
-        "test.json\tin the run directory: results of the evaluation\n"
-        "evaluation.csv, samples.csv\tthe same per class and per sample\n",
+        "output_1.h5, outputs.csv, NAME.npy...\tin the output directory, by format\n"
+        "test.json, test.html\tin the run directory: results of the evaluation\n"
+        "evaluation.csv, samples.csv\tthe same per class and per sample\n"
+        "pictures/worst-01.png...\tthe worst samples\n",
     .examples =
         "dnn-infer --config=test.json\trun the test data of a configuration\n"
         "dnn-infer model.dnn scans/ --output masks --format nifti --content classes\t"

@@ -253,7 +253,7 @@ static const struct dnn_tool tool = {
         "of images\ndnn-prepare --generate fractals3d --set samples=64 --to "
         "f.bp\tgenerated samples\ndnn-prepare --describe photos.bp\tprint its "
         "contents\ndnn-prepare --preview 25 sheet.png photos.bp\tdraw samples\n",
-    .see_also = "dnn-train(1), dnn-bench(1), srun(1)",
+    .see_also = "dnn-train(1), dnn-infer(1), dnn-bench(1), srun(1)",
 };
 
 int main(int argc, char **argv)

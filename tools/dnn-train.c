@@ -51,7 +51,7 @@ static const struct dnn_option options[] = {
     FLAG("json", 'j', json, "print progress and results as JSON, one object per line"),
     TEXT("verify", 0, verify, "DIR",
          "print the contents of a checkpoint and check its checksums"),
-    FLAG("where", 0, where, "print the output directory"),
+    FLAG("where", 0, where, "print the run directory"),
     LIST("set", 's', set, "KEY=VALUE",
          "change a key of the configuration, such as data.batch_size=32; the value "
          "is JSON, or else taken as a string"),
@@ -263,8 +263,9 @@ static const struct dnn_tool tool = {
         "~/.cache by default\n"
         "DNN_LOG\tlog levels, as --log\n",
     .files =
-        "run-NAME\tnext to NAME.json: the output directory, unless the key dir sets "
+        "run-NAME\tnext to NAME.json: the run directory, unless the key dir sets "
         "another; it contains the files below\n"
+        "model.dnn\tthe trained network in one file, for dnn-infer\n"
         "checkpoints/ckpt-STEP.bp\tcheckpoints; checkpoints/best.bp is the best one\n"
         "metrics.csv\tone row per epoch\n"
         "events\tevent files for TensorBoard, if telemetry.tensorboard is true\n"
@@ -284,7 +285,7 @@ static const struct dnn_tool tool = {
         "checkpoint\n"
         "dnn-train --export=net.json config.json\twrite a network of the zoo as Keras "
         "JSON\n",
-    .see_also = "dnn-prepare(1), dnn-bench(1), dnn-cluster(1), mpirun(1), srun(1)",
+    .see_also = "dnn-infer(1), dnn-prepare(1), dnn-bench(1), dnn-cluster(1), mpirun(1), srun(1)",
 };
 
 int main(int argc, char **argv)
