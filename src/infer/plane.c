@@ -25,9 +25,11 @@ void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out
         out->points *= out->extent[d];
 }
 
-bool dnn_infer_plane_in(const struct infer_plane *p, int64_t first, int64_t n)
+bool dnn_infer_plane_in(const struct infer_plane *p, const int64_t *start,
+                        const int64_t *extent)
 {
-    return p->start[0] < first + n && p->start[0] + p->extent[0] > first;
+    /* Along the other axes it has all points. */
+    return p->start[0] < start[0] + extent[0] && p->start[0] + p->extent[0] > start[0];
 }
 
 int dnn_infer_plane_input(const struct infer_plane *p, struct infer_input *in,

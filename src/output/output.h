@@ -51,8 +51,8 @@ struct dnn_output_sample {
                                   * from equal ones                                    */
     char label[DNN_OUTPUT_NAME]; /* NULL-ended; "": name.  HDF5: the dataset's name  */
     struct dnn_shape shape[DNN_OUTPUT_MAX]; /* of each output, channels last          */
-    int64_t units; /* of work into which the sample is divided: 1, or slabs of planes
-                    * along its first axis                                            */
+    int64_t units; /* of work into which the sample is divided: 1, or boxes of points
+                    * of a large one                                                  */
     bool channels_last;            /* in HDF5, too: assembled slices                  */
     double spacing[DNN_MAX_SPACE]; /* of the spatial axes; 0: unknown                 */
     const char *input; /* path of the input file, for the header of NIfTI files; NULL:
