@@ -89,7 +89,7 @@ struct dnn_config_infer {
     double sigma;            /* of the Gaussian, as a fraction of the tile          */
     struct dnn_list flips;   /* spatial axes along which samples are also flipped   */
     int64_t batch;           /* tiles computed together                             */
-    int64_t memory;          /* bytes for sums of blended outputs; 0: no limit      */
+    int64_t memory;          /* bytes for overlapping outputs; 0: no limit          */
     bool names, gzip;        /* csv: names of samples; nifti: .nii.gz               */
     int64_t top_k;           /* json: classes with probabilities; 0: all            */
     bool surfaces;           /* measure surface distances                           */

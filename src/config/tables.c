@@ -108,7 +108,8 @@ const struct dnn_field dnn_config_infer_fields[] = {
      "test-time augmentation: average over flips of these spatial axes and all their "
      "combinations", &some_axes},
     INT("batch", AT(batch), "1", 1, 1024, "tiles computed together"),
-    BYTES("memory", AT(memory), "null", "memory limit for accumulating overlapping tiles; null: no limit"),
+    BYTES("memory", AT(memory), "null",
+          "memory limit for accumulating overlapping tiles, of all outputs together; null: no limit"),
     FLAG("names", AT(names), "false", "csv: add a column with the names of the samples"),
     FLAG("gzip", AT(gzip), "false", "nifti: write .nii.gz"),
     INT("top_k", AT(top_k), "0", 0, 1e6, "json: write only so many classes; 0: all"),

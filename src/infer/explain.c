@@ -21,19 +21,16 @@ struct tiles {
 /* As a whole if the largest sample fits, else in tiles. */
 static int open_net(struct tiles *t, struct dnn_err *err)
 {
-    const struct dnn_config_infer *how = t->stage.config->infer;
     struct infer_plan *plan = &t->plan;
-    bool whole = how->tiles == DNN_TILES_WHOLE;
 
-    if (whole) {
+    if (t->stage.config->infer->tiles == DNN_TILES_WHOLE) {
         const int64_t *extent = plan->sample[dnn_infer_plan_largest(plan)].extent;
         int rc = dnn_infer_net_open(&t->stage, extent, 1, NULL, &t->net, err);
 
         if (rc == 0) memset(plan->tile, 0, sizeof plan->tile);
         if (rc != DNN_ENOMEM) return rc;
     }
-    return dnn_infer_net_open(&t->stage, plan->tile, whole ? 1 : how->batch, NULL,
-                              &t->net, err);
+    return dnn_infer_net_open(&t->stage, plan->tile, plan->batch, NULL, &t->net, err);
 }
 
 static int explain_tiles(struct tiles *t, int ranks, FILE *where, struct dnn_err *err)
@@ -43,29 +40,31 @@ static int explain_tiles(struct tiles *t, int ranks, FILE *where, struct dnn_err
     struct dnn_shape tile = {0};
     struct infer_result r;
     char text[DNN_SHAPE_TEXT], cut[DNN_SHAPE_TEXT + 64], a[32], b[32];
+    size_t sums;
 
     DNN_TRY(dnn_infer_plan_open(plan, config, err));
     DNN_TRY(dnn_infer_input_open(config, &t->input, err));
     DNN_TRY(dnn_infer_plan_read(plan, t->input, err));
     DNN_TRY(open_net(t, err));
-    DNN_TRY(dnn_infer_plan_slabs(plan, err));
+    DNN_TRY(dnn_infer_plan_units(plan, err));
     DNN_TRY(dnn_infer_result_make(&r, config, t->stage.session, t->net->model, err));
+    DNN_TRY(dnn_infer_plan_sums(plan, &r, t->net, &sums, err));
     tile.ndim = plan->ndim;
     memcpy(tile.dim, plan->tile, (size_t)plan->ndim * sizeof *plan->tile);
     if (plan->tile[0] == 0)
-        snprintf(cut, sizeof cut, "as a whole");
+        snprintf(cut, sizeof cut, "as a whole, or in tiles if they do not fit");
     else
         snprintf(cut, sizeof cut, "in %" PRId64 " tiles of %s", plan->tiles,
                  dnn_shape_text(text, sizeof text, &tile));
     fprintf(where,
             "%d rank%s, backend %s%s\n%" PRId64 " samples %s; %" PRId64
-            " slabs, of which each rank computes about %.1f\n"
-            "memory per rank: network %s, sums of tiles at most %s\n\n",
+            " parts, of which each rank computes about %.1f\n"
+            "memory per rank: network %s, overlapping tiles at most %s\n\n",
             ranks, ranks == 1 ? "" : "s", t->net->model->backend.name,
             config->deterministic ? ", deterministic" : "", plan->count, cut,
-            plan->slabs, (double)plan->slabs / (double)ranks,
+            plan->units, (double)plan->units / (double)ranks,
             dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(t->net->model).all),
-            dnn_text_bytes(b, sizeof b, (double)dnn_infer_plan_sums(plan, &r, t->net)));
+            dnn_text_bytes(b, sizeof b, (double)sums));
     dnn_model_print_steps(t->net->model, where);
     dnn_model_print_memory(t->net->model, where);
     return 0;

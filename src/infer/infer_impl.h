@@ -4,7 +4,7 @@
  * samples.c    samples of the network's size, in batches of a stage;
  * slices.c     the same for slices of volumes, which are assembled again;
  * volume.c     samples of other sizes, in tiles;
- * plan.c       which tiles and slabs there are;
+ * plan.c       which tiles and units there are;
  * explain.c    what a run would do;
  * row.c        a row of tiles: the network, flips, blending;
  * input.c      the inputs of volume.c: reading ahead, transforms;

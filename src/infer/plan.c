@@ -1,4 +1,4 @@
-/* plan.c - which tiles and slabs the samples have.
+/* plan.c - which tiles and units the samples have.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -6,6 +6,7 @@
 #include "infer/volume_impl.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -88,6 +89,23 @@ bool dnn_infer_plan_evaluated(const struct infer_plan *p,
            dnn_config_test_mode(p->config) == DNN_CONFIG_EVAL;
 }
 
+/* A batch has at most the tiles of a sample. */
+static int find_batch(struct infer_plan *p, struct dnn_err *err)
+{
+    int64_t most = 1;
+
+    for (int64_t i = 0; i < p->count; i++) {
+        struct dnn_window *w;
+
+        DNN_TRY(dnn_infer_plan_window(p, i, &w, err));
+        if (dnn_window_tiles(w) > most) most = dnn_window_tiles(w);
+        dnn_window_free(w);
+    }
+    p->batch = p->config->infer->batch < most ? p->config->infer->batch : most;
+    if (p->config->infer->tiles == DNN_TILES_WHOLE) p->batch = 1;
+    return 0;
+}
+
 int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
                         struct dnn_err *err)
 {
@@ -113,40 +131,48 @@ int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
         if (dnn_infer_plan_evaluated(p, input))
             DNN_TRY(dnn_infer_target_check(input, i, out->dim[out->ndim - 1], err));
     }
-    return 0;
+    return find_batch(p, err);
 }
 
-int dnn_infer_plan_slabs(struct infer_plan *p, struct dnn_err *err)
+int dnn_infer_plan_units(struct infer_plan *p, struct dnn_err *err)
 {
     for (int64_t i = 0; i < p->count; i++) {
         struct dnn_window *w;
 
         DNN_TRY(dnn_infer_plan_window(p, i, &w, err));
-        p->sample[i].first = p->slabs;
-        p->sample[i].slabs = dnn_window_slabs(w);
-        p->slabs += p->sample[i].slabs;
+        p->sample[i].first = p->units;
+        p->sample[i].units = dnn_window_units(w);
+        p->units += p->sample[i].units;
         p->tiles += dnn_window_tiles(w);
         dnn_window_free(w);
     }
     return 0;
 }
 
-size_t dnn_infer_plan_sums(const struct infer_plan *p, const struct infer_result *r,
-                           const struct infer_net *net)
+int dnn_infer_plan_sums(const struct infer_plan *p, const struct infer_result *r,
+                        const struct infer_net *net, size_t *out, struct dnn_err *err)
 {
-    size_t most = 0;
+    size_t most = 0, limit = (size_t)p->config->infer->memory;
+    char a[32], b[32];
 
     for (int64_t i = 0; i < p->count; i++) {
         struct dnn_window *w;
         size_t bytes = 0;
 
-        if (dnn_infer_plan_window(p, i, &w, NULL) < 0) return 0;
+        DNN_TRY(dnn_infer_plan_window(p, i, &w, err));
         for (int k = 0; k < r->noutputs; k++)
             bytes += dnn_blend_estimate(w, net->channels[k], r->bounded[k]);
         dnn_window_free(w);
         if (bytes > most) most = bytes;
     }
-    return most;
+    *out = most;
+    if (limit == 0 || most <= limit) return 0;
+    return dnn_fail(err, DNN_ENOMEM,
+                    "summing overlapping tiles needs %s, but inference.memory is %s; "
+                    "smaller tiles along the first axis, less overlap or a shorter "
+                    "last axis need less",
+                    dnn_text_bytes(a, sizeof a, (double)most),
+                    dnn_text_bytes(b, sizeof b, (double)limit));
 }
 
 void dnn_infer_plan_close(struct infer_plan *p)

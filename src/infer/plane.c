@@ -44,9 +44,11 @@ bool dnn_infer_plane_alloc(struct infer_plane *p, const struct infer_about *abou
     return p->output != NULL;
 }
 
-bool dnn_infer_plane_in(const struct infer_plane *p, int64_t first, int64_t n)
+bool dnn_infer_plane_in(const struct infer_plane *p, const int64_t *start,
+                        const int64_t *extent)
 {
-    return p->start[0] < first + n && p->start[0] + p->extent[0] > first;
+    /* Along the other axes it has all points. */
+    return p->start[0] < start[0] + extent[0] && p->start[0] + p->extent[0] > start[0];
 }
 
 int dnn_infer_plane_input(const struct infer_plane *p, struct infer_input *in,

@@ -1,7 +1,8 @@
-/* row.c - computes slabs of a sample, one row of tiles after the other.
+/* row.c - computes units of a sample, one row of tiles after the other.
  *
- * A row is all tiles that start at the same plane of axis 0.  The planes of the next
- * row are read while the network computes this one.
+ * A row is all tiles that start at the same plane of axis 0, as far as they are needed;
+ * rows with fewer tiles than a batch are computed together.  The input of the next row
+ * is read while the network computes this one.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -9,6 +10,7 @@
 #include "infer/volume_impl.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "sample/sample.h"
 
 #include <inttypes.h>
@@ -18,10 +20,12 @@
 
 enum { FLIPS = 1 << DNN_WINDOW_DIMS };
 
-/* The planes of a row of tiles. */
-struct planes {
-    int64_t first, n; /* of the sample */
-    float *value;     /* owned: [n][the other axes][channels] */
+/* The input of a row: the smallest box of the sample that has all of its tiles. */
+struct block {
+    int64_t tile, end; /* the tiles of the row are among these */
+    int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS];
+    float *value; /* owned: [extent][channels] */
+    int64_t size; /* of value */
     struct dnn_err why;
 };
 
@@ -29,11 +33,11 @@ struct row {
     const struct infer_volume *v;
     const struct dnn_window_cfg *window;
     int64_t channels; /* of the input                                              */
-    int64_t plane;    /* elements of a plane of the input                          */
-    struct planes planes, ahead;
+    int64_t tiles;    /* in a row, before those that are not needed are left out   */
+    struct block block, ahead;
     pthread_t reader;
     bool reading;
-    int64_t first, n; /* the tiles that are computed together                      */
+    int64_t *tile, n; /* owned: the tiles that are computed together               */
     unsigned flip;    /* how they are flipped now                                  */
     bool failed;      /* to keep a box, with a message that names the sample       */
     unsigned flips[FLIPS];
@@ -44,44 +48,94 @@ struct row {
         struct row *row;
         int output;
     } sink[INFER_OUTPUTS];
-    struct slab {
-        int64_t points, missing; /* of all outputs; those that are not complete    */
-    } *slab;                     /* owned */
+    int64_t *done; /* owned: points of each unit, of all outputs, that are complete */
 };
+
+/* Memory for values; NULL: an error. */
+static float *allocate(const struct row *r, int64_t values, struct dnn_err *err)
+{
+    const size_t bytes = (size_t)values * sizeof(float) + 64;
+    float *value = malloc(bytes);
+    char text[32];
+
+    if (value == NULL)
+        dnn_fail(err, DNN_ENOMEM,
+                 "%s: %s for a row of tiles do not fit into memory; reduce "
+                 "inference.batch or inference.tile",
+                 r->v->about->name, dnn_text_bytes(text, sizeof text, (double)bytes));
+    return value;
+}
 
 /* ---- reading ahead ---- */
 
-static void find_planes(const struct row *r, int64_t tile, struct planes *out)
+static bool wants(const struct row *r, int64_t tile)
+{
+    return dnn_window_wants(r->v->window, r->v->wanted, tile);
+}
+
+/* Extend a box by a tile, without its padding. */
+static void widen(const struct row *r, int64_t tile, bool first, struct block *b)
 {
     int64_t start[DNN_WINDOW_DIMS];
 
     dnn_window_start(r->v->window, tile, start);
-    int64_t last = start[0] + r->window->tile[0];
-    if (last > r->window->full[0]) last = r->window->full[0];
-    out->first = start[0] < 0 ? 0 : start[0];
-    out->n = last - out->first;
+    for (int d = 0; d < r->window->ndim; d++) {
+        int64_t from = start[d] < 0 ? 0 : start[d], to = start[d] + r->window->tile[d];
+
+        if (to > r->window->full[d]) to = r->window->full[d];
+        if (!first && b->start[d] < from) from = b->start[d];
+        if (!first && b->start[d] + b->extent[d] > to) to = b->start[d] + b->extent[d];
+        b->start[d] = from;
+        b->extent[d] = to - from;
+    }
 }
 
-static void *read_planes(void *arg)
+/* Find the next row, from a tile on; false: there is none. */
+static bool find_row(const struct row *r, int64_t tile, struct block *b)
+{
+    int64_t tiles = dnn_window_tiles(r->v->window);
+    bool any = false;
+
+    for (b->end = tile; b->end < tiles && !any;) {
+        b->tile = b->end;
+        b->end = b->tile + r->tiles < tiles ? b->tile + r->tiles : tiles;
+        for (int64_t t = b->tile; t < b->end; t++)
+            if (wants(r, t)) {
+                widen(r, t, !any, b);
+                any = true;
+            }
+    }
+    return any;
+}
+
+static void *read_block(void *arg)
 {
     struct row *r = arg;
-    struct planes *p = &r->ahead;
-    int64_t start[DNN_WINDOW_DIMS] = {p->first}, extent[DNN_WINDOW_DIMS] = {p->n};
+    struct block *b = &r->ahead;
 
-    for (int d = 1; d < r->window->ndim; d++)
-        extent[d] = r->window->full[d];
-    p->why = (struct dnn_err){0};
-    dnn_infer_input_box(r->v->input, r->v->sample, start, extent, p->value, &p->why);
+    b->why = (struct dnn_err){0};
+    dnn_infer_input_box(r->v->input, r->v->sample, b->start, b->extent, b->value,
+                        &b->why);
     return NULL;
 }
 
-static int start_reading(struct row *r, int64_t tile, struct dnn_err *err)
+static int start_reading(struct row *r, struct dnn_err *err)
 {
-    find_planes(r, tile, &r->ahead);
-    r->reading = pthread_create(&r->reader, NULL, read_planes, r) == 0;
+    struct block *b = &r->ahead;
+    int64_t size = r->channels;
+
+    for (int d = 0; d < r->window->ndim; d++)
+        size *= b->extent[d];
+    if (size > b->size) {
+        free(b->value);
+        b->value = allocate(r, size, err);
+        b->size = b->value == NULL ? 0 : size;
+        if (b->value == NULL) return err->code;
+    }
+    r->reading = pthread_create(&r->reader, NULL, read_block, r) == 0;
     if (r->reading) return 0; /* errors: when it has ended */
-    read_planes(r);
-    return r->ahead.why.code < 0 ? (*err = r->ahead.why, err->code) : 0;
+    read_block(r);
+    return b->why.code < 0 ? (*err = b->why, err->code) : 0;
 }
 
 static void wait_for_reader(struct row *r)
@@ -96,44 +150,38 @@ static void wait_for_reader(struct row *r)
 static void copy_tile(const struct row *r, int64_t tile, float *to)
 {
     const struct dnn_window_cfg *w = r->window;
-    int64_t start[DNN_WINDOW_DIMS] = {0}, size[DNN_WINDOW_DIMS] = {1, 1, 1};
-    int64_t full[DNN_WINDOW_DIMS] = {1, 1, 1};
+    const struct block *b = &r->block;
+    int64_t start[DNN_WINDOW_DIMS] = {0}, rows = 1;
+    const int last = w->ndim - 1;
+    const int64_t size = w->tile[last];
+    const bool backwards = (r->flip & 1u << last) != 0;
 
     dnn_window_start(r->v->window, tile, start);
-    for (int d = 0; d < w->ndim; d++) {
-        size[d] = w->tile[d];
-        full[d] = w->full[d];
-    }
-    int last = w->ndim - 1;
-    bool backwards = (r->flip & 1u << last) != 0;
-    int64_t rows = 1;
     for (int d = 0; d < last; d++)
-        rows *= size[d];
+        rows *= w->tile[d];
 #pragma omp parallel for schedule(static)
     for (int64_t i = 0; i < rows; i++) {
-        float *line = to + i * size[last] * r->channels;
-        int64_t rest = i, at = 0, pitch = full[last], first = r->planes.first;
+        float *line = to + i * size * r->channels;
+        int64_t rest = i, at = 0, pitch = b->extent[last];
         bool outside = false;
 
         for (int d = last - 1; d >= 0; d--) {
-            int64_t x = rest % size[d];
+            int64_t x = rest % w->tile[d];
 
-            rest /= size[d];
-            x = start[d] + (r->flip & 1u << d ? size[d] - 1 - x : x);
-            outside = outside || x < 0 || x >= full[d];
-            at += (d == 0 ? x - first : x) * pitch;
-            pitch *= full[d];
+            rest /= w->tile[d];
+            x = start[d] + (r->flip & 1u << d ? w->tile[d] - 1 - x : x);
+            outside = outside || x < 0 || x >= w->full[d];
+            at += (x - b->start[d]) * pitch;
+            pitch *= b->extent[d];
         }
-        for (int64_t x = 0; x < size[last]; x++) {
-            int64_t from = start[last] + (backwards ? size[last] - 1 - x : x);
+        for (int64_t x = 0; x < size; x++) {
+            int64_t from = start[last] + (backwards ? size - 1 - x : x);
             float *point = line + x * r->channels;
 
-            if (outside || from < 0 || from >= full[last])
+            if (outside || from < 0 || from >= w->full[last])
                 memset(point, 0, (size_t)r->channels * sizeof *point);
             else
-                memcpy(point,
-                       r->planes.value +
-                           (at + (last == 0 ? from - first : from)) * r->channels,
+                memcpy(point, b->value + (at + from - b->start[last]) * r->channels,
                        (size_t)r->channels * sizeof *point);
         }
     }
@@ -148,7 +196,7 @@ static int fill(void *arg, void *to, struct dnn_err *err)
     for (int d = 0; d < r->window->ndim; d++)
         size *= r->window->tile[d];
     for (int64_t i = 0; i < r->n; i++)
-        copy_tile(r, r->first + i, (float *)to + i * size);
+        copy_tile(r, r->tile[i], (float *)to + i * size);
     memset((float *)to + r->n * size, 0,
            (size_t)((r->v->net->batch - r->n) * size) * sizeof(float));
     return 0;
@@ -224,8 +272,8 @@ static int blend_outputs(struct row *r, struct dnn_err *err)
         }
         dnn_infer_activate(r->v->r, k, sum, r->n * points, channels);
         for (int64_t i = 0; i < r->n; i++) {
-            int rc = dnn_blend_add(r->blend[k], r->first + i,
-                                   sum + i * points * channels, err);
+            int rc = dnn_blend_add(r->blend[k], r->tile[i], sum + i * points * channels,
+                                   err);
 
             if (rc < 0)
                 return r->failed
@@ -272,16 +320,16 @@ static int evaluate(const struct row *r, const int64_t *start, const int64_t *ex
     return dnn_evaluate_add(v->r->evaluation, &part, err);
 }
 
-/* The slab that a plane is in. */
-static int64_t slab_of(const struct row *r, int64_t plane)
+/* Count points of a unit; returns whether it is complete.  Units end where rows start,
+ * so after a row no unit is complete in part. */
+static bool count_points(struct row *r, int64_t unit, int64_t points)
 {
-    for (int64_t s = r->v->from; s < r->v->to; s++) {
-        int64_t first, n;
+    int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS];
 
-        dnn_window_slab(r->v->window, s, &first, &n);
-        if (plane < first + n) return s;
-    }
-    return r->v->to - 1;
+    dnn_window_unit(r->v->window, unit, start, extent);
+    r->done[unit] += points;
+    return r->done[unit] ==
+           extent[0] * extent[1] * extent[2] * r->v->net->model->noutputs;
 }
 
 static int keep_box(const struct sink *sink, const int64_t start[DNN_WINDOW_DIMS],
@@ -290,28 +338,25 @@ static int keep_box(const struct sink *sink, const int64_t start[DNN_WINDOW_DIMS
 {
     struct row *r = sink->row;
     struct infer_result *to = r->v->r;
-    int64_t points = 1, slab = slab_of(r, start[0]), sample = r->v->sample;
-    struct slab *s = &r->slab[slab - r->v->from];
+    int64_t sample = r->v->sample, unit = dnn_window_unit_at(r->v->window, start);
 
     if (r->v->keep != NULL) {
         if (sink->output == 0) dnn_infer_plane_keep(r->v->keep, start, extent, value);
         return 0;
     }
-    for (int d = 0; d < r->window->ndim; d++)
-        points *= extent[d];
     if (to->evaluation != NULL && sink->output == 0 &&
-        !dnn_infer_resume_has(to, r->v->unit + slab))
+        !dnn_infer_resume_has(to, r->v->unit + unit))
         DNN_TRY(evaluate(r, start, extent, value, err));
-    s->missing -= points;
+    bool complete = count_points(r, unit, extent[0] * extent[1] * extent[2]);
     if (to->files == NULL) return 0;
     /* Of an interrupted run only the evaluation may be missing. */
-    bool written = dnn_output_done(to->files, sample, slab);
+    bool written = dnn_output_done(to->files, sample, unit);
     if (!written)
         DNN_TRY(
             dnn_output_put(to->files, sample, sink->output, start, extent, value, err));
-    if (s->missing > 0) return 0;
-    if (!written) DNN_TRY(dnn_output_unit(to->files, sample, slab, err));
-    dnn_infer_resume_add(to, r->v->unit + slab);
+    if (!complete) return 0;
+    if (!written) DNN_TRY(dnn_output_unit(to->files, sample, unit, err));
+    dnn_infer_resume_add(to, r->v->unit + unit);
     return 0;
 }
 
@@ -324,15 +369,6 @@ static int done(void *arg, const int64_t start[DNN_WINDOW_DIMS],
 
     sink->row->failed = rc < 0;
     return rc;
-}
-
-/* Whether a slab is complete in part. */
-static bool is_torn(const struct row *r)
-{
-    for (int64_t s = 0; s < r->v->to - r->v->from; s++)
-        if (r->slab[s].missing > 0 && r->slab[s].missing < r->slab[s].points)
-            return true;
-    return false;
 }
 
 /* ---- the run ---- */
@@ -349,64 +385,31 @@ static void set_flips(struct row *r)
         if ((f & ~all) == 0) r->flips[r->nflips++] = f;
 }
 
-static int allocate(struct row *r, struct dnn_err *err)
+static int open_outputs(struct row *r, struct dnn_err *err)
 {
     const struct infer_volume *v = r->v;
-    const struct dnn_config_infer *how = v->net->config->infer;
-    int64_t planes = r->window->tile[0], other = 1;
 
-    if (planes > r->window->full[0]) planes = r->window->full[0];
-    for (int d = 1; d < r->window->ndim; d++)
-        other *= r->window->full[d];
-    r->plane = other * r->channels;
-    r->planes.value = malloc((size_t)(planes * r->plane) * sizeof(float) + 64);
-    r->ahead.value = malloc((size_t)(planes * r->plane) * sizeof(float) + 64);
-    bool all = r->planes.value != NULL && r->ahead.value != NULL;
-    r->slab = dnn_alloc((size_t)(v->to - v->from + 1) * sizeof *r->slab);
-    for (int64_t s = v->from; s < v->to; s++) {
-        int64_t first, n;
-
-        dnn_window_slab(v->window, s, &first, &n);
-        r->slab[s - v->from].points = r->slab[s - v->from].missing =
-            n * other * v->net->model->noutputs;
-    }
-    for (int k = 0; k < v->net->model->noutputs && all; k++) {
+    for (int k = 0; k < v->net->model->noutputs; k++) {
         const struct dnn_blend_cfg cfg = {.window = v->window,
                                           .channels = v->net->channels[k],
                                           .bounded = v->r->bounded[k],
-                                          .from = v->from,
-                                          .to = v->to,
-                                          .memory = (size_t)how->memory,
+                                          .wanted = v->wanted,
                                           .done = done,
                                           .arg = &r->sink[k]};
 
         r->sink[k] = (struct sink){r, k};
-        r->sum[k] = malloc((size_t)(v->net->batch * tile_points(r)) *
-                               (size_t)v->net->channels[k] * sizeof(float) +
-                           64);
-        all = r->sum[k] != NULL;
+        r->sum[k] =
+            allocate(r, v->net->batch * tile_points(r) * v->net->channels[k], err);
+        if (r->sum[k] == NULL) return err->code;
         DNN_TRY(dnn_blend_open(&cfg, &r->blend[k], err));
     }
-    return all ? 0
-               : dnn_fail(err, DNN_ENOMEM,
-                          "%s: the planes of a row of tiles do not fit into memory",
-                          v->about->name);
+    return 0;
 }
 
-/* Whether two tiles are in the same row. */
-static bool same_row(const struct row *r, int64_t a, int64_t b)
+/* Compute the row that has been read, while the next one is read. */
+static int one_row(struct row *r, bool *more, struct dnn_err *err)
 {
-    int64_t x[DNN_WINDOW_DIMS], y[DNN_WINDOW_DIMS];
-
-    dnn_window_start(r->v->window, a, x);
-    dnn_window_start(r->v->window, b, y);
-    return x[0] == y[0];
-}
-
-static int one_row(struct row *r, int64_t first, int64_t next, int64_t last,
-                   struct dnn_err *err)
-{
-    struct planes now;
+    struct block now;
 
     wait_for_reader(r);
     if (r->ahead.why.code < 0) {
@@ -414,13 +417,14 @@ static int one_row(struct row *r, int64_t first, int64_t next, int64_t last,
         return err->code;
     }
     now = r->ahead;
-    r->ahead = r->planes;
-    r->planes = now;
-    if (next < last) DNN_TRY(start_reading(r, next, err));
-    for (int64_t t = first; t < next; t += r->n) {
-        r->first = t;
-        r->n = next - t < r->v->net->batch ? next - t : r->v->net->batch;
-        DNN_TRY(compute(r, err));
+    r->ahead = r->block;
+    r->block = now;
+    *more = find_row(r, now.end, &r->ahead);
+    if (*more) DNN_TRY(start_reading(r, err));
+    for (int64_t t = now.tile; t < now.end;) {
+        for (r->n = 0; t < now.end && r->n < r->v->net->batch; t++)
+            if (wants(r, t)) r->tile[r->n++] = t;
+        if (r->n > 0) DNN_TRY(compute(r, err));
     }
     return 0;
 }
@@ -428,20 +432,14 @@ static int one_row(struct row *r, int64_t first, int64_t next, int64_t last,
 static int run(struct row *r, struct dnn_err *err)
 {
     const struct infer_volume *v = r->v;
-    int64_t tile, last, next;
+    bool more = find_row(r, 0, &r->ahead);
 
-    dnn_window_slab_tiles(v->window, v->from, v->to, &tile, &last);
-    DNN_TRY(allocate(r, err));
-    DNN_TRY(start_reading(r, tile, err));
-    for (; tile < last; tile = next) {
-        next = tile + 1;
-        while (next < last && same_row(r, tile, next))
-            next++;
-        /* The last row may begin within a slab: then it is computed, too. */
-        bool stops = v->stop(v->arg), torn = is_torn(r);
-        if (!torn && !stops) DNN_TRY(dnn_infer_resume_save(v->r, false, err));
-        if (torn || !stops) DNN_TRY(one_row(r, tile, next, last, err));
-        if (stops) return dnn_fail(err, DNN_ESTOP, "stopped");
+    DNN_TRY(open_outputs(r, err));
+    if (more) DNN_TRY(start_reading(r, err));
+    while (more) {
+        if (v->stop(v->arg)) return dnn_fail(err, DNN_ESTOP, "stopped");
+        DNN_TRY(dnn_infer_resume_save(v->r, false, err));
+        DNN_TRY(one_row(r, &more, err));
     }
     return 0;
 }
@@ -453,6 +451,10 @@ int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err)
     r->v = v;
     r->window = dnn_window_cfg(v->window);
     r->channels = v->about->shape.dim[v->about->shape.ndim - 1];
+    int64_t in_row = dnn_window_row(v->window), rows = v->net->batch / in_row;
+    r->tiles = in_row * (rows > 1 ? rows : 1);
+    r->tile = dnn_alloc((size_t)v->net->batch * sizeof *r->tile);
+    r->done = dnn_alloc((size_t)dnn_window_units(v->window) * sizeof *r->done);
     set_flips(r);
     int rc = run(r, err);
     wait_for_reader(r);
@@ -460,9 +462,10 @@ int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err)
         dnn_blend_close(r->blend[k]);
         free(r->sum[k]);
     }
-    free(r->planes.value);
+    free(r->block.value);
     free(r->ahead.value);
-    dnn_free(r->slab);
+    dnn_free(r->done);
+    dnn_free(r->tile);
     dnn_free(r);
     return rc;
 }

@@ -61,34 +61,39 @@ static int samples_differ(const struct dnn_config *config, bool *out,
     return rc;
 }
 
+/* What forbids tiles, or NULL. */
+static const char *obstacle(const struct dnn_config *config)
+{
+    if (!is_dense(config->net.graph))
+        return "needs a network with one input and outputs of the same spatial size as "
+               "the input";
+    if (config->data == NULL || dnn_config_test_mode(config) == DNN_CONFIG_NOTHING)
+        return "there is no test data; set data.test_input_path or data.test_dataset";
+    if (config->data->slicers.count > 0) return "cannot be combined with data.slicers";
+    return NULL;
+}
+
 int dnn_infer_needs_tiles(const struct dnn_config *config, struct dnn_session *session,
                           bool *out, struct dnn_err *err)
 {
     const struct dnn_config_infer *how = config->infer;
-    bool flips = how->flips.count > 0;
-    bool wanted = how->tiles != DNN_TILES_AUTO || how->tile.count > 0 || flips;
-    bool dense = is_dense(config->net.graph);
-    int64_t any = wanted;
+    const char *wanted = how->flips.count > 0           ? "flips"
+                         : how->tile.count > 0          ? "tile"
+                         : how->tiles != DNN_TILES_AUTO ? "tiles"
+                                                        : NULL;
+    const char *why = obstacle(config);
+    bool tiles = wanted != NULL;
     int rc = 0;
 
     *out = false;
-    if (wanted && (!dense || config->data == NULL || config->data->slicers.count > 0))
-        rc = dnn_fail(err, DNN_ECONFIG, "inference.%s: %s", flips ? "flips" : "tiles",
-                      dense ? "there are data.slicers, or no data"
-                            : "they need a network with one input with spatial axes, "
-                              "and outputs of the same extents");
-    else if (!wanted && dense && config->data != NULL &&
-             config->data->slicers.count == 0 &&
-             dnn_config_test_mode(config) != DNN_CONFIG_NOTHING) {
-        bool differ = false;
-
-        rc = samples_differ(config, &differ, err);
-        any = differ;
-    }
+    if (tiles && why != NULL)
+        rc = dnn_fail(err, DNN_ECONFIG, "inference.%s: %s", wanted, why);
+    else if (!tiles && why == NULL)
+        rc = samples_differ(config, &tiles, err);
     DNN_TRY(dnn_comm_agree(session->comm, rc, err));
     /* Ranks that see other files must not go another way. */
-    DNN_TRY(dnn_comm_bcast(session->comm, "tiles", &any, sizeof any, 0, err));
-    *out = any != 0;
+    DNN_TRY(dnn_comm_bcast(session->comm, "tiles", &tiles, sizeof tiles, 0, err));
+    *out = tiles;
     return 0;
 }
 

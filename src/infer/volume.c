@@ -1,9 +1,10 @@
 /* volume.c - samples of other extents than the network's input, in tiles.
  *
- * The slabs of all samples that are not written yet are distributed over the ranks,
- * each gets consecutive ones.  Tiles that two ranks need are computed by both, so there
- * is no communication, except that all ranks agree after each row of tiles on errors
- * and on stopping.
+ * The units of all samples that are not written yet are distributed over the ranks,
+ * each gets consecutive ones, which overlap with about as many tiles as those of the
+ * others.  Tiles that two ranks need are computed by both, so there is no
+ * communication, except that all ranks agree between batches of tiles on errors and on
+ * stopping.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -32,8 +33,10 @@ struct volumes {
     struct infer_plan plan;    /* owned                                             */
     struct dnn_progress *progress;
     int64_t tiles;             /* computed by this rank                              */
-    double asked, longest;     /* time of the last row, seconds of the slowest       */
-    bool working, others_work; /* slabs are left on this rank, on any                */
+    double began, longest;     /* time of the last row, seconds of the slowest       */
+    struct dnn_comm_req *req;  /* a running question; or NULL                        */
+    int64_t any[3];            /* what it asks, and its answer                       */
+    bool working, others_work; /* units are left on this rank, on any                */
     bool stopped;              /* all ranks are told to stop, or have lost each other */
     int failed;                /* of this rank                                       */
     struct dnn_err lost;       /* of the communication                               */
@@ -79,7 +82,7 @@ static int describe(void *arg, int64_t sample, struct dnn_output_sample *out,
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     memcpy(out->name, about.name, sizeof about.name);
     out->input = about.file;
-    out->units = v->plan.sample[sample].slabs;
+    out->units = v->plan.sample[sample].units;
     for (int k = 0; k < v->r.noutputs; k++) {
         out->shape[k] = about.shape;
         out->shape[k].dim[v->plan.ndim] = v->net->channels[k];
@@ -106,31 +109,22 @@ static int open_result(struct volumes *v, struct dnn_err *err)
                                           .dataset = dnn_infer_input_dataset(v->input),
                                           .resume = true};
     DNN_TRY(dnn_infer_result_open(&v->r, v->opts, &samples, err));
-    return dnn_infer_resume_open(&v->r, v->plan.slabs, err);
+    return dnn_infer_resume_open(&v->r, v->plan.units, err);
 }
 
-/* For overlays. */
+/* For overlays: the rank that has the first point gives the plane, unless that unit was
+ * written before. */
 static int give_input(struct volumes *v, const struct infer_about *about,
-                      int64_t sample, int64_t from, int64_t to,
-                      const struct dnn_window *w, struct dnn_err *err)
+                      int64_t sample, const struct dnn_window *w,
+                      const unsigned char *wanted, struct dnn_err *err)
 {
-    int64_t first, n, last, m;
     struct infer_plane plane;
     float *value = NULL;
 
     if (v->r.files == NULL || !dnn_output_wants_input(v->r.files)) return 0;
     dnn_infer_plane_of(about, &plane);
-    dnn_window_slab(w, from, &first, &n);
-    dnn_window_slab(w, to - 1, &last, &m);
-    /* The rank that has the first plane gives it, unless that slab was written before.
-     */
-    if (plane.start[0] < first || plane.start[0] >= last + m) return 0;
-    for (int64_t s = from; s < to; s++) {
-        dnn_window_slab(w, s, &first, &n);
-        if (plane.start[0] >= first && plane.start[0] < first + n &&
-            dnn_output_done(v->r.files, sample, s))
-            return 0;
-    }
+    int64_t unit = dnn_window_unit_at(w, plane.start);
+    if (wanted[unit] == 0 || dnn_output_done(v->r.files, sample, unit)) return 0;
     int rc = dnn_infer_plane_input(&plane, v->input, sample,
                                    about->shape.dim[v->plan.ndim], &value, err);
     if (rc == 0)
@@ -140,24 +134,39 @@ static int give_input(struct volumes *v, const struct infer_about *about,
     return rc;
 }
 
-/* ---- slabs ---- */
+/* ---- agreement while tiles are computed ---- */
 
-/* Collective, called by all ranks after each row of tiles, until no rank has any left:
- * whether to stop. */
-static bool ask(void *arg)
+/* Collective: all ranks ask again and again until no rank has units left, or all have
+ * to stop.  Nobody waits while it has work: an answer is seen after a later batch. */
+static void ask(struct volumes *v)
+{
+    bool answered = !v->working;
+
+    if (v->stopped || !v->others_work) return;
+    if (v->req == NULL) {
+        v->any[0] = v->working;
+        v->any[1] = v->failed != 0;
+        v->any[2] = dnn_infer_stops(v->session, v->longest);
+        dnn_comm_start(v->session->comm, "batches of tiles", v->any, 3, DNN_COMM_I64,
+                       DNN_COMM_MAX, &v->req, &v->lost);
+    }
+    if (v->lost.code == 0 && v->working) dnn_comm_test(v->req, &answered, &v->lost);
+    if (v->lost.code == 0 && !answered) return;
+    dnn_comm_wait(v->req, v->lost.code == 0 ? &v->lost : NULL);
+    v->req = NULL;
+    v->others_work = v->any[0] != 0;
+    v->stopped = v->lost.code < 0 || v->any[1] != 0 || v->any[2] != 0;
+}
+
+/* Called before each row of tiles. */
+static bool stop(void *arg)
 {
     struct volumes *v = arg;
     double now = dnn_clock_now();
 
-    if (now - v->asked > v->longest) v->longest = now - v->asked;
-    int64_t any[3] = {v->working, v->failed != 0,
-                      dnn_infer_stops(v->session, v->longest)};
-    if (v->lost.code == 0)
-        dnn_comm_allreduce(v->session->comm, "rows of tiles", any, 3, DNN_COMM_I64,
-                           DNN_COMM_MAX, &v->lost);
-    v->others_work = any[0] != 0;
-    v->asked = dnn_clock_now();
-    v->stopped = v->lost.code < 0 || any[1] != 0 || any[2] != 0;
+    if (now - v->began > v->longest) v->longest = now - v->began;
+    v->began = now;
+    ask(v);
     return v->stopped;
 }
 
@@ -167,24 +176,26 @@ static void count_tiles(void *arg, int64_t n)
 
     v->tiles += n;
     if (v->progress != NULL) dnn_progress_at(v->progress, v->tiles);
+    ask(v);
 }
 
+/* ---- units ---- */
+
 /* keep: as in struct infer_volume. */
-static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to,
-                     struct infer_plane *keep, struct dnn_err *err)
+static int run_units(struct volumes *v, int64_t sample, const struct dnn_window *window,
+                     const unsigned char *wanted, struct infer_plane *keep,
+                     struct dnn_err *err)
 {
     struct infer_about about;
-    struct dnn_window *window = NULL;
     struct infer_net *net = v->net;
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
-    DNN_TRY(dnn_infer_plan_window(&v->plan, sample, &window, err));
-    int rc = keep == NULL ? give_input(v, &about, sample, from, to, window, err) : 0;
-    if (rc == 0 && v->plan.tile[0] == 0) {
+    if (keep == NULL) DNN_TRY(give_input(v, &about, sample, window, wanted, err));
+    if (v->plan.tile[0] == 0) {
         dnn_infer_net_close(v->whole);
         v->whole = NULL;
-        rc = dnn_infer_net_open(&v->stage, v->plan.sample[sample].extent, 1, v->net,
-                                &v->whole, err);
+        DNN_TRY(dnn_infer_net_open(&v->stage, v->plan.sample[sample].extent, 1, v->net,
+                                   &v->whole, err));
         net = v->whole;
     }
     const struct infer_volume volume = {.net = net,
@@ -193,84 +204,94 @@ static int run_slabs(struct volumes *v, int64_t sample, int64_t from, int64_t to
                                         .r = &v->r,
                                         .sample = sample,
                                         .about = &about,
-                                        .from = from,
-                                        .to = to,
+                                        .wanted = wanted,
                                         .unit = v->plan.sample[sample].first,
-                                        .stop = ask,
+                                        .stop = stop,
                                         .tiles = count_tiles,
                                         .arg = v,
                                         .keep = keep};
-    if (rc == 0) rc = dnn_infer_volume_run(&volume, err);
-    dnn_window_free(window);
+    return dnn_infer_volume_run(&volume, err);
+}
+
+static bool is_missing(const struct volumes *v, int64_t sample, int64_t unit)
+{
+    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, unit) ||
+           (v->r.evaluation != NULL &&
+            !dnn_infer_resume_has(&v->r, v->plan.sample[sample].first + unit));
+}
+
+/* The missing units of all samples, weighted by the tiles that overlap them: `all`, of
+ * which `before` have been passed. */
+struct share {
+    int64_t all, before;
+    int64_t mine; /* tiles that this rank has to compute */
+};
+
+/* Find the units of a sample that this rank computes; returns whether there are any. */
+static bool find_mine(const struct volumes *v, struct share *s, int64_t sample,
+                      const struct dnn_window *w, unsigned char *wanted)
+{
+    const int64_t rank = dnn_comm_rank(v->session->comm);
+    const int64_t size = dnn_comm_size(v->session->comm);
+    bool any = false;
+
+    for (int64_t u = 0; u < v->plan.sample[sample].units; u++) {
+        int64_t n = is_missing(v, sample, u) ? dnn_window_unit_tiles(w, u) : 0;
+
+        /* The rank that has its middle. */
+        wanted[u] = n > 0 && s->all > 0 &&
+                    (int64_t)(((double)s->before + (double)n / 2) / (double)s->all *
+                              (double)size) == rank;
+        any = any || wanted[u];
+        s->before += n;
+    }
+    return any;
+}
+
+/* Call each() for the samples of which this rank has units. */
+static int for_mine(struct volumes *v, struct share *s,
+                    int (*each)(struct volumes *, struct share *, int64_t,
+                                const struct dnn_window *, const unsigned char *,
+                                struct dnn_err *),
+                    struct dnn_err *err)
+{
+    int rc = 0;
+
+    s->before = 0;
+    for (int64_t i = 0; i < v->plan.count && rc == 0; i++) {
+        unsigned char *wanted = dnn_alloc((size_t)v->plan.sample[i].units);
+        struct dnn_window *w = NULL;
+
+        rc = dnn_infer_plan_window(&v->plan, i, &w, err);
+        if (rc == 0 && find_mine(v, s, i, w, wanted))
+            rc = each(v, s, i, w, wanted, err);
+        dnn_window_free(w);
+        dnn_free(wanted);
+    }
     return rc;
 }
 
-/* Slabs that have to be computed, numbered over all samples. */
-struct cursor {
-    const struct volumes *v;
-    int64_t sample, slab;
-};
-
-static bool is_missing(const struct volumes *v, int64_t sample, int64_t slab)
+static int count_mine(struct volumes *v, struct share *s, int64_t sample,
+                      const struct dnn_window *w, const unsigned char *wanted,
+                      struct dnn_err *err)
 {
-    return v->r.files == NULL || !dnn_output_done(v->r.files, sample, slab) ||
-           (v->r.evaluation != NULL &&
-            !dnn_infer_resume_has(&v->r, v->plan.sample[sample].first + slab));
-}
-
-static int64_t count_missing(const struct volumes *v)
-{
-    int64_t n = 0;
-
-    for (int64_t i = 0; i < v->plan.count; i++)
-        for (int64_t s = 0; s < v->plan.sample[i].slabs; s++)
-            n += is_missing(v, i, s);
-    return n;
-}
-
-/* The next missing slabs of one sample, at most n; returns how many. */
-static int64_t next_slabs(struct cursor *c, int64_t n, int64_t *sample, int64_t *from)
-{
-    const struct volumes *v = c->v;
-    int64_t found = 0;
-
-    for (; c->sample < v->plan.count && found < n; c->sample++, c->slab = 0) {
-        for (; c->slab < v->plan.sample[c->sample].slabs && found < n; c->slab++) {
-            if (is_missing(v, c->sample, c->slab)) {
-                if (found++ == 0) *from = c->slab;
-            } else if (found > 0)
-                break;
-        }
-        *sample = c->sample;
-        if (found > 0) break;
-    }
-    return found;
-}
-
-/* Of all missing slabs. */
-struct share {
-    int64_t first, n;
-};
-
-static int run_share(struct volumes *v, const struct share *mine, struct dnn_err *err)
-{
-    struct cursor c = {.v = v};
-    int64_t sample = 0, from = 0;
-
-    for (int64_t skip = mine->first; skip > 0;)
-        skip -= next_slabs(&c, skip, &sample, &from);
-    for (int64_t n = mine->n; n > 0;) {
-        int64_t found = next_slabs(&c, n, &sample, &from);
-
-        DNN_TRY(run_slabs(v, sample, from, from + found, NULL, err));
-        n -= found;
-    }
+    (void)v, (void)sample, (void)err;
+    for (int64_t t = 0; t < dnn_window_tiles(w); t++)
+        s->mine += dnn_window_wants(w, wanted, t);
     return 0;
+}
+
+static int run_sample(struct volumes *v, struct share *s, int64_t sample,
+                      const struct dnn_window *w, const unsigned char *wanted,
+                      struct dnn_err *err)
+{
+    (void)s;
+    return run_units(v, sample, w, wanted, NULL, err);
 }
 
 static int run_mine(struct volumes *v, void *arg, struct dnn_err *err)
 {
-    int rc = run_share(v, arg, err);
+    int rc = for_mine(v, arg, run_sample, err);
 
     if (rc == 0 || rc == DNN_ESTOP) DNN_TRY(dnn_infer_resume_save(&v->r, true, err));
     return rc;
@@ -281,7 +302,7 @@ static int run_together(struct volumes *v,
                         int (*work)(struct volumes *v, void *arg, struct dnn_err *err),
                         void *arg, struct dnn_err *err)
 {
-    v->asked = dnn_clock_now();
+    v->began = dnn_clock_now();
     v->working = v->others_work = true;
     v->stopped = false;
     int rc = work(v, arg, err);
@@ -309,47 +330,60 @@ static int run_together(struct volumes *v,
 
 static int run_all(struct volumes *v, struct dnn_err *err)
 {
-    int rank = dnn_comm_rank(v->session->comm), size = dnn_comm_size(v->session->comm);
-    int64_t missing = count_missing(v);
-    struct share mine = {.first = missing * rank / size};
+    struct dnn_comm *comm = v->session->comm;
+    struct share mine = {0};
 
-    mine.n = missing * (rank + 1) / size - mine.first;
-    int64_t tiles =
-        (int64_t)((double)v->plan.tiles * (double)mine.n / (double)v->plan.slabs);
-    if (rank == 0 && v->opts->progress)
-        v->progress = dnn_progress_start("infer", "inference", tiles, "tiles", NULL);
+    /* The sum of the weights first; no rank has units yet. */
+    DNN_TRY(for_mine(v, &mine, NULL, err));
+    mine.all = mine.before;
+    DNN_TRY(for_mine(v, &mine, count_mine, err));
+    int64_t sum = mine.mine, most = mine.mine;
+    DNN_TRY(
+        dnn_comm_allreduce(comm, "tiles", &sum, 1, DNN_COMM_I64, DNN_COMM_SUM, err));
+    DNN_TRY(
+        dnn_comm_allreduce(comm, "tiles", &most, 1, DNN_COMM_I64, DNN_COMM_MAX, err));
+    if (dnn_comm_rank(comm) == 0 && dnn_comm_size(comm) > 1)
+        dnn_log(DNN_INFO, "infer",
+                "tiles: %" PRId64 " in all, %" PRId64
+                " with those that several ranks compute; at most %" PRId64 " on a rank",
+                v->plan.tiles, sum, most);
+    if (dnn_comm_rank(comm) == 0 && v->opts->progress)
+        v->progress =
+            dnn_progress_start("infer", "inference", mine.mine, "tiles", NULL);
     return run_together(v, run_mine, &mine, err);
 }
 
 /* ---- the worst samples ---- */
 
-/* Compute the slabs again that have the plane to be drawn. */
+/* Compute the units again that have the plane to be drawn. */
 static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
                     struct dnn_err *err)
 {
-    const int64_t sample = worst->list[i].sample;
+    const int64_t sample = worst->list[i].sample, units = v->plan.sample[sample].units;
     struct dnn_window *window;
     struct infer_about about;
     struct infer_plane plane;
-    int64_t from = -1, to = 0;
 
     DNN_TRY(dnn_infer_input_about(v->input, sample, &about, err));
     DNN_TRY(dnn_infer_plan_window(&v->plan, sample, &window, err));
     dnn_infer_plane_of(&about, &plane);
-    for (int64_t s = 0; s < v->plan.sample[sample].slabs; s++) {
-        int64_t first, n;
+    unsigned char *wanted = dnn_alloc((size_t)units);
+    for (int64_t u = 0; u < units; u++) {
+        int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS];
 
-        dnn_window_slab(window, s, &first, &n);
-        if (!dnn_infer_plane_in(&plane, first, n)) continue;
-        if (from < 0) from = s;
-        to = s + 1;
+        dnn_window_unit(window, u, start, extent);
+        wanted[u] = dnn_infer_plane_in(&plane, start, extent);
     }
-    dnn_window_free(window);
     plane.channels = v->net->channels[0];
-    if (!dnn_infer_plane_alloc(&plane, &about)) return 0;
-    int rc = run_slabs(v, sample, from, to, &plane, err);
-    if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
+    int rc = 0;
+    if (dnn_infer_plane_alloc(&plane, &about)) {
+        rc = run_units(v, sample, window, wanted, &plane, err);
+        if (rc == 0)
+            rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
+    }
     free(plane.output);
+    dnn_free(wanted);
+    dnn_window_free(window);
     return rc;
 }
 
@@ -373,7 +407,7 @@ static int draw_worst(void *arg, struct infer_worst *worst, struct dnn_err *err)
 
 /* ---- the run ---- */
 
-static void log_header(const struct volumes *v)
+static void log_header(const struct volumes *v, size_t sums)
 {
     const struct dnn_config *config = v->config;
     const struct dnn_shape tile = {
@@ -389,10 +423,10 @@ static void log_header(const struct volumes *v)
     dnn_log(DNN_INFO, "infer", "test samples: %" PRId64 ", %s%s", v->plan.count,
             v->plan.tile[0] == 0 ? "as a whole" : "in tiles of ",
             v->plan.tile[0] == 0 ? "" : dnn_shape_text(text, sizeof text, &tile));
-    dnn_log(DNN_INFO, "infer", "memory per rank: network %s, sums of tiles at most %s",
+    dnn_log(DNN_INFO, "infer",
+            "memory per rank: network %s, overlapping tiles at most %s",
             dnn_text_bytes(a, sizeof a, (double)dnn_model_bytes(v->net->model).all),
-            dnn_text_bytes(b, sizeof b,
-                           (double)dnn_infer_plan_sums(&v->plan, &v->r, v->net)));
+            dnn_text_bytes(b, sizeof b, (double)sums));
     dnn_log(DNN_INFO, "infer", "run directory: %s", dnn_config_dir(config));
 }
 
@@ -405,17 +439,19 @@ static int run(struct volumes *v, struct dnn_err *err)
     if (rc == 0) rc = dnn_infer_input_open(v->config, &v->input, err);
     if (rc == 0) rc = dnn_infer_plan_read(&v->plan, v->input, err);
     if (rc == 0)
-        rc =
-            dnn_infer_net_open(&v->stage, v->plan.tile,
-                               whole ? 1 : v->config->infer->batch, NULL, &v->net, err);
+        rc = dnn_infer_net_open(&v->stage, v->plan.tile, v->plan.batch, NULL, &v->net,
+                                err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
     DNN_TRY(dnn_infer_load(v->config, v->session, v->net->model, err));
     if (whole) DNN_TRY(try_whole(v, err));
-    rc = dnn_infer_plan_slabs(&v->plan, err);
+    size_t sums = 0;
+    rc = dnn_infer_plan_units(&v->plan, err);
     if (rc == 0)
         rc = dnn_infer_result_make(&v->r, v->config, v->session, v->net->model, err);
+    if (rc == 0 && dnn_comm_rank(v->session->comm) == 0)
+        rc = dnn_infer_plan_sums(&v->plan, &v->r, v->net, &sums, err);
     DNN_TRY(dnn_comm_agree(v->session->comm, rc, err));
-    log_header(v);
+    log_header(v, sums);
     DNN_TRY(open_result(v, err));
     DNN_TRY(run_all(v, err));
     DNN_TRY(dnn_infer_result_commit(&v->r, err));

@@ -89,8 +89,9 @@ void dnn_infer_plane_of(const struct infer_about *about, struct infer_plane *out
 /* Memory for its output, whose channels are set; false, with a warning that names the
  * sample, if it is too large for a picture.  The caller owns the memory: free(). */
 bool dnn_infer_plane_alloc(struct infer_plane *plane, const struct infer_about *about);
-/* Whether some of it is in planes [first, first + n) of axis 0. */
-bool dnn_infer_plane_in(const struct infer_plane *plane, int64_t first, int64_t n);
+/* Whether some of it is in a box. */
+bool dnn_infer_plane_in(const struct infer_plane *plane, const int64_t *start,
+                        const int64_t *extent);
 /* The same of the input.  The caller owns *out: free(). */
 int dnn_infer_plane_input(const struct infer_plane *plane, struct infer_input *in,
                           int64_t sample, int64_t channels, float **out,
@@ -103,17 +104,18 @@ int dnn_infer_plane_draw(const struct infer_plane *plane, struct infer_input *in
                          const struct infer_about *about, struct infer_worst *worst,
                          int i, struct dnn_err *err);
 
-/* ---- plan.c: which tiles and slabs the samples have.  Local. ---- */
+/* ---- plan.c: which tiles and units the samples have.  Local. ---- */
 
 struct infer_sample_plan {
     int64_t extent[DNN_WINDOW_DIMS];
-    int64_t slabs, first; /* number, and that of the first among all samples */
+    int64_t units, first; /* number, and that of the first among all samples */
 };
 struct infer_plan {
     const struct dnn_config *config;
     int ndim;                         /* spatial axes                               */
     int64_t tile[DNN_WINDOW_DIMS];    /* 0: the extents of the sample               */
-    int64_t count, slabs, tiles;      /* of samples; of all of them                 */
+    int64_t batch;                    /* of tiles                                   */
+    int64_t count, units, tiles;      /* of samples; of all of them                 */
     struct infer_sample_plan *sample; /* owned                                      */
 };
 /* Check the settings; find the extents of a tile.  config must outlive it.  The caller
@@ -121,21 +123,23 @@ struct infer_plan {
 int dnn_infer_plan_open(struct infer_plan *p, const struct dnn_config *config,
                         struct dnn_err *err);
 void dnn_infer_plan_close(struct infer_plan *p);
-/* Find the extents of each sample; then, when the tile is final, the slabs. */
+/* Find the extents of each sample, and the batch; then, when the tile is final, the
+ * units. */
 int dnn_infer_plan_read(struct infer_plan *p, struct infer_input *input,
                         struct dnn_err *err);
-int dnn_infer_plan_slabs(struct infer_plan *p, struct dnn_err *err);
+int dnn_infer_plan_units(struct infer_plan *p, struct dnn_err *err);
 bool dnn_infer_plan_evaluated(const struct infer_plan *p,
                               const struct infer_input *input);
 int64_t dnn_infer_plan_largest(const struct infer_plan *p); /* sample */
 /* The tiles of a sample.  The caller owns *out: dnn_window_free(). */
 int dnn_infer_plan_window(const struct infer_plan *p, int64_t sample,
                           struct dnn_window **out, struct dnn_err *err);
-/* The most memory that sums of tiles need, of any sample. */
-size_t dnn_infer_plan_sums(const struct infer_plan *p, const struct infer_result *r,
-                           const struct infer_net *net);
+/* The most memory that sums of tiles need, of any sample.  DNN_ENOMEM: more than
+ * inference.memory. */
+int dnn_infer_plan_sums(const struct infer_plan *p, const struct infer_result *r,
+                        const struct infer_net *net, size_t *out, struct dnn_err *err);
 
-/* ---- row.c: slabs of one sample.  Local. ---- */
+/* ---- row.c: units of one sample.  Local. ---- */
 
 struct infer_volume {
     struct infer_net *net;
@@ -144,14 +148,14 @@ struct infer_volume {
     struct infer_result *r;
     int64_t sample;
     const struct infer_about *about;
-    int64_t from, to;        /* slabs to compute                                     */
-    int64_t unit;            /* number of the first slab of the sample, among all    */
+    const unsigned char *wanted; /* [units], not 0: to be computed                   */
+    int64_t unit;            /* number of the first unit of the sample, among all    */
     bool (*stop)(void *arg); /* asked between rows of tiles                          */
-    void (*tiles)(void *arg, int64_t n); /* so many more are done                     */
+    void (*tiles)(void *arg, int64_t n); /* so many more are done: after each batch   */
     void *arg;
     struct infer_plane *keep; /* keep only this of the output; NULL: to the result   */
 };
-/* DNN_ESTOP: stopped; slabs that are complete are written. */
+/* DNN_ESTOP: stopped; units that are complete are written. */
 int dnn_infer_volume_run(const struct infer_volume *v, struct dnn_err *err);
 
 #endif

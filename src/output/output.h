@@ -50,8 +50,8 @@ struct dnn_output_sample {
     char name[DNN_OUTPUT_NAME]; /* of its file, "cats/12.jpg", and its dataset; unique
                                  * names are made from equal ones                     */
     struct dnn_shape shape[DNN_OUTPUT_MAX]; /* of each output, channels last          */
-    int64_t units; /* of work into which the sample is divided: 1, or slabs of planes
-                    * along its first axis                                            */
+    int64_t units; /* of work into which the sample is divided: 1, or boxes of points
+                    * of a large one                                                  */
     bool channels_last;           /* in HDF5, too: assembled slices                  */
     struct dnn_position position; /* of the points, in the file `input`              */
     const char *input; /* path of the input file, for the header of NIfTI files; NULL:

@@ -12,7 +12,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- cells ---- */
@@ -40,17 +39,44 @@ static int64_t cells_of_layer(const struct dnn_window *window)
 /* The layer of a cell. */
 static struct blend_layer *layer_of(const struct dnn_blend *blend, const int64_t *cell)
 {
-    return &blend->layer[cell[blend->cfg.window->lead] - blend->cell];
+    return &blend->layer[cell[blend->cfg.window->lead]];
 }
 
 struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *cell)
 {
     const struct dnn_window *w = blend->cfg.window;
+    const struct blend_layer *layer = layer_of(blend, cell);
     int64_t i = 0;
 
     for (int a = w->lead + 1; a < DNN_WINDOW_DIMS; a++)
         i = i * w->axis[a].ncells + cell[a];
-    return &layer_of(blend, cell)->cell[i];
+    return layer->cell == NULL ? NULL : &layer->cell[i];
+}
+
+static bool is_wanted(const struct dnn_blend *blend, const int64_t *cell)
+{
+    int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS];
+
+    if (blend->cfg.wanted == NULL) return true;
+    blend_cell_box(blend->cfg.window, cell, start, extent);
+    return blend->cfg.wanted[window_unit_at(blend->cfg.window, start)] != 0;
+}
+
+/* The wanted cells in the layer of a cell. */
+static int64_t count_wanted(const struct dnn_blend *blend, const int64_t *cell)
+{
+    const struct dnn_window *w = blend->cfg.window;
+    int64_t cells = cells_of_layer(w), at[DNN_WINDOW_DIMS] = {0}, n = 0;
+
+    at[w->lead] = cell[w->lead];
+    for (int64_t i = 0; i < cells; i++) {
+        int64_t rest = i;
+
+        for (int a = DNN_WINDOW_DIMS; a-- > w->lead + 1; rest /= w->axis[a].ncells)
+            at[a] = rest % w->axis[a].ncells;
+        n += is_wanted(blend, at);
+    }
+    return n;
 }
 
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
@@ -87,24 +113,17 @@ static int64_t cell_tiles(const struct dnn_window *window, const int64_t *cell)
 
 /* ---- memory ---- */
 
-static int no_memory(const struct dnn_blend *blend, size_t more, bool limit,
-                     struct dnn_err *err)
+static int no_memory(const struct dnn_blend *blend, size_t more, struct dnn_err *err)
 {
-    char now[32], want[32], max[64] = "";
+    char now[32], want[32];
 
     dnn_text_bytes(now, sizeof now, (double)blend->bytes);
     dnn_text_bytes(want, sizeof want, (double)more);
-    if (limit) {
-        char text[32];
-
-        snprintf(max, sizeof max, ", more than the limit of %s",
-                 dnn_text_bytes(text, sizeof text, (double)blend->cfg.memory));
-    }
     return dnn_fail(err, DNN_ENOMEM,
-                    "the sums of overlapping tiles need %s in addition to %s%s; they "
-                    "need less with smaller tiles along the first axis, less overlap, "
-                    "or a shorter last axis",
-                    want, now, max);
+                    "summing overlapping tiles needs %s in addition to %s, which do "
+                    "not fit into memory; smaller tiles along the first axis, less "
+                    "overlap or a shorter last axis need less",
+                    want, now);
 }
 
 /* The reciprocal weights of all points of a cell. */
@@ -131,20 +150,19 @@ static int open_cell(struct dnn_blend *blend, const int64_t *cell, struct dnn_er
     const struct dnn_window *w = blend->cfg.window;
     struct blend_layer *layer = layer_of(blend, cell);
 
+    if (!is_wanted(blend, cell)) return 0;
     if (layer->cell == NULL) {
-        layer->left = cells_of_layer(w);
-        layer->cell = dnn_alloc((size_t)layer->left * sizeof *layer->cell);
+        layer->left = count_wanted(blend, cell);
+        layer->cell = dnn_alloc((size_t)cells_of_layer(w) * sizeof *layer->cell);
     }
     struct blend_cell *c = blend_cell_of(blend, cell);
     if (c->sum != NULL) return 0;
 
     size_t points = (size_t)cell_points(w, cell), bytes;
     size_t one = blend_point_bytes(w, blend->cfg.channels, blend->cfg.bounded);
-    bool huge = __builtin_mul_overflow(points, one, &bytes);
-    if (huge || (blend->cfg.memory > 0 && bytes > blend->cfg.memory - blend->bytes))
-        return no_memory(blend, huge ? SIZE_MAX : bytes, !huge, err);
+    if (__builtin_mul_overflow(points, one, &bytes)) bytes = SIZE_MAX;
     c->sum = calloc(1, bytes);
-    if (c->sum == NULL) return no_memory(blend, bytes, false, err);
+    if (c->sum == NULL) return no_memory(blend, bytes, err);
     c->left = cell_tiles(w, cell);
     if (w->cfg.blend == DNN_WINDOW_GAUSSIAN) {
         c->inverse = (float *)((char *)c->sum + (bytes - points * sizeof(float)));
@@ -164,7 +182,7 @@ static int count_tile(struct dnn_blend *blend, const int64_t *cell, struct dnn_e
     int64_t start[DNN_WINDOW_DIMS] = {0}, extent[DNN_WINDOW_DIMS];
     int64_t points = cell_points(w, cell);
 
-    if (--c->left > 0) return 0;
+    if (c == NULL || c->sum == NULL || --c->left > 0) return 0;
     blend_cell_box(w, cell, start, extent);
     for (int a = 0; a < DNN_WINDOW_DIMS; a++) {
         bool is = a < w->cfg.ndim;
@@ -187,26 +205,22 @@ static int count_tile(struct dnn_blend *blend, const int64_t *cell, struct dnn_e
 
 /* ---- tiles ---- */
 
-/* The part of a tile in the sample and the slabs; false: there is none. */
-static bool find_box(const struct dnn_blend *blend, int64_t tile, struct blend_box *box)
+/* The part of a tile in the sample. */
+static void find_box(const struct dnn_blend *blend, int64_t tile, struct blend_box *box)
 {
     const struct dnn_window *w = blend->cfg.window;
 
     for (int a = DNN_WINDOW_DIMS; a-- > 0;) {
         const struct window_axis *axis = &w->axis[a];
-        int64_t low = a == w->lead ? blend->from : 0;
-        int64_t high = a == w->lead ? blend->to : axis->full;
         int64_t start = window_start(axis, tile % axis->count);
 
         tile /= axis->count;
         box->start[a] = start;
-        box->from[a] = start > low ? start : low;
-        box->to[a] = start + axis->tile < high ? start + axis->tile : high;
-        if (box->from[a] >= box->to[a]) return false;
+        box->from[a] = start > 0 ? start : 0;
+        box->to[a] = start + axis->tile < axis->full ? start + axis->tile : axis->full;
         box->cell[a] = window_cell(axis, box->from[a]);
         box->cell_end[a] = window_cell(axis, box->to[a] - 1) + 1;
     }
-    return true;
 }
 
 static int for_cells(struct dnn_blend *blend, const struct blend_box *box,
@@ -225,16 +239,16 @@ static int for_cells(struct dnn_blend *blend, const struct blend_box *box,
 int dnn_blend_add(struct dnn_blend *blend, int64_t tile, const float *value,
                   struct dnn_err *err)
 {
-    int64_t tiles = dnn_window_tiles(blend->cfg.window), bit = tile - blend->first;
+    int64_t tiles = dnn_window_tiles(blend->cfg.window);
     struct blend_box box;
 
     if (tile < 0 || tile >= tiles)
         return dnn_fail(err, DNN_EDATA, "tile %lld of a sample that has %lld tiles",
                         (long long)tile, (long long)tiles);
-    if (!find_box(blend, tile, &box)) return 0;
-    if ((blend->added[bit / 8] >> bit % 8 & 1) != 0)
+    if ((blend->added[tile / 8] >> tile % 8 & 1) != 0)
         return dnn_fail(err, DNN_EDATA, "tile %lld is added twice", (long long)tile);
-    blend->added[bit / 8] |= (unsigned char)(1u << bit % 8);
+    blend->added[tile / 8] |= (unsigned char)(1u << tile % 8);
+    find_box(blend, tile, &box);
     DNN_TRY(for_cells(blend, &box, open_cell, err));
     if (!blend_add_box(blend, &box, value))
         return blend_bad_value(blend, &box, value, err);
@@ -247,30 +261,18 @@ int dnn_blend_open(const struct dnn_blend_cfg *cfg, struct dnn_blend **out,
                    struct dnn_err *err)
 {
     const struct dnn_window *w = cfg->window;
-    const struct window_axis *axis = &w->axis[w->lead];
-    int64_t last, values, slabs = dnn_window_slabs(w);
+    int64_t values;
 
-    if (cfg->from < 0 || cfg->from > cfg->to || cfg->to > slabs)
-        return dnn_fail(err, DNN_EDATA,
-                        "slabs %lld to %lld of a sample that has %lld slabs",
-                        (long long)cfg->from, (long long)cfg->to, (long long)slabs);
     if (cfg->channels < 1)
-        return dnn_fail(err, DNN_EDATA, "outputs of tiles have %lld channels",
+        return dnn_fail(err, DNN_EDATA, "the output of the network has %lld channels",
                         (long long)cfg->channels);
     values = w->axis[0].tile * w->axis[1].tile * w->axis[2].tile;
     if (__builtin_mul_overflow(values, cfg->channels * 16, &values))
         return dnn_fail(err, DNN_EDATA, "the outputs of a tile have too many values");
     struct dnn_blend *blend = dnn_alloc(sizeof *blend);
     blend->cfg = *cfg;
-    blend->from = cfg->from * axis->step;
-    blend->to = cfg->to * axis->step < axis->full ? cfg->to * axis->step : axis->full;
-    if (blend->from < blend->to) {
-        blend->cell = window_cell(axis, blend->from);
-        blend->ncells = window_cell(axis, blend->to - 1) + 1 - blend->cell;
-    }
-    dnn_window_slab_tiles(w, cfg->from, cfg->to, &blend->first, &last);
-    blend->added = dnn_alloc((size_t)(last - blend->first) / 8 + 1);
-    blend->layer = dnn_alloc((size_t)(blend->ncells + 1) * sizeof *blend->layer);
+    blend->added = dnn_alloc((size_t)dnn_window_tiles(w) / 8 + 1);
+    blend->layer = dnn_alloc((size_t)w->axis[w->lead].ncells * sizeof *blend->layer);
     *out = blend;
     return 0;
 }
@@ -284,8 +286,9 @@ size_t dnn_blend_bytes(const struct dnn_blend *blend, size_t *peak)
 void dnn_blend_close(struct dnn_blend *blend)
 {
     if (blend == NULL) return;
-    int64_t n = cells_of_layer(blend->cfg.window);
-    for (int64_t k = 0; k < blend->ncells; k++) {
+    const struct dnn_window *w = blend->cfg.window;
+    int64_t n = cells_of_layer(w);
+    for (int64_t k = 0; k < w->axis[w->lead].ncells; k++) {
         for (int64_t i = 0; blend->layer[k].cell != NULL && i < n; i++)
             free(blend->layer[k].cell[i].sum);
         dnn_free(blend->layer[k].cell);

@@ -161,6 +161,7 @@ static bool add_in_cell(const struct dnn_blend *blend, const struct blend_box *b
     int64_t start[DNN_WINDOW_DIMS], extent[DNN_WINDOW_DIMS], first = 0;
     bool bad = false;
 
+    if (c == NULL || c->sum == NULL) return false; /* not wanted */
     blend_cell_box(w, cell, start, extent);
     for (int a = 0; a < DNN_WINDOW_DIMS; a++)
         first = first * extent[a] + (at[a] - start[a]);

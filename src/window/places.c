@@ -1,4 +1,4 @@
-/* places.c - where tiles, slabs and cells are, along each axis.
+/* places.c - where tiles and cells are, along each axis.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_TILE = 1 << 24, MAX_COUNT = 1 << 24, MIN_CELL = 16 };
+enum { MAX_TILE = 1 << 24, MAX_COUNT = 1 << 24 };
 static const int64_t MAX_FULL = (int64_t)1 << 40;
 
 /* ---- one axis ---- */
@@ -43,19 +43,16 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Edges are the starts and ends of tiles, with slabs also of slabs.  Without slabs,
- * cells that would be narrow are joined, because their rows would be short. */
-static void make_cells(struct window_axis *axis, bool slabs)
+/* Edges are the starts and ends of tiles.  least: points of a cell; narrower ones are
+ * joined, unless a unit starts there. */
+static void make_cells(struct window_axis *axis, int64_t least)
 {
-    int64_t nslabs = slabs ? (axis->full + axis->step - 1) / axis->step : 0, n = 0;
-    int64_t *edge = dnn_alloc((size_t)(2 * axis->count + nslabs + 2) * sizeof *edge);
+    int64_t *edge = dnn_alloc((size_t)(2 * axis->count + 2) * sizeof *edge), n = 0;
 
     for (int64_t i = 0; i < axis->count; i++) {
         edge[n++] = window_start(axis, i);
         edge[n++] = window_start(axis, i) + axis->tile;
     }
-    for (int64_t i = 0; i < nslabs; i++)
-        edge[n++] = i * axis->step;
     qsort(edge, (size_t)n, sizeof *edge, ascending);
     axis->edge = edge;
     axis->ncells = 1;
@@ -63,7 +60,8 @@ static void make_cells(struct window_axis *axis, bool slabs)
     for (int64_t i = 1; i < n; i++) {
         int64_t width = edge[i] - edge[axis->ncells - 1];
 
-        if (width >= (slabs ? 1 : MIN_CELL) && edge[i] < axis->full)
+        if (width <= 0 || edge[i] >= axis->full) continue;
+        if (width >= least || window_unit_starts(axis, edge[i]))
             edge[axis->ncells++] = edge[i];
     }
     edge[axis->ncells] = axis->full;
@@ -104,12 +102,12 @@ static int check_axis(const struct dnn_window_cfg *cfg, int a, struct dnn_err *e
                         (long long)cfg->full[a], (long long)MAX_FULL);
     if (cfg->tile[a] < 1 || cfg->tile[a] > MAX_TILE)
         return dnn_fail(err, DNN_ECONFIG,
-                        "axis %d of a tile has extent %lld; it must be 1 to %d", a,
-                        (long long)cfg->tile[a], MAX_TILE);
+                        "inference.tile: axis %d is %lld; it must be between 1 and %d",
+                        a, (long long)cfg->tile[a], MAX_TILE);
     if (!(cfg->overlap[a] >= 0 && cfg->overlap[a] < 1))
         return dnn_fail(err, DNN_ECONFIG,
-                        "the overlap of tiles along axis %d is %g; it must be a "
-                        "fraction of a tile, at least 0 and less than 1",
+                        "inference.overlap: axis %d is %g; it must be at least 0 and "
+                        "less than 1, as a fraction of a tile",
                         a, cfg->overlap[a]);
     return 0;
 }
@@ -125,8 +123,8 @@ static int check(const struct dnn_window_cfg *cfg, struct dnn_err *err)
         DNN_TRY(check_axis(cfg, a, err));
     if (cfg->blend == DNN_WINDOW_GAUSSIAN && !(cfg->sigma > 0 && isfinite(cfg->sigma)))
         return dnn_fail(err, DNN_ECONFIG,
-                        "sigma of Gaussian weights is %g; it must be above 0, as a "
-                        "fraction of a tile (usual: 0.125)",
+                        "inference.sigma: is %g; it must be above 0, as a fraction of "
+                        "a tile (usual: 0.125)",
                         cfg->sigma);
     return 0;
 }
@@ -164,8 +162,9 @@ int dnn_window_make(const struct dnn_window_cfg *cfg, struct dnn_window **out,
         dnn_window_free(w);
         return rc;
     }
+    window_units_make(w);
     for (int a = 0; a < DNN_WINDOW_DIMS; a++)
-        make_cells(&w->axis[a], a == w->lead);
+        make_cells(&w->axis[a], a == w->lead ? 1 : WINDOW_MIN_CELL);
     window_weights_make(w);
     *out = w;
     return 0;
@@ -193,6 +192,11 @@ int64_t dnn_window_tiles(const struct dnn_window *window)
     return x[0].count * x[1].count * x[2].count;
 }
 
+int64_t dnn_window_row(const struct dnn_window *window)
+{
+    return dnn_window_tiles(window) / window->axis[window->lead].count;
+}
+
 void dnn_window_start(const struct dnn_window *window, int64_t tile,
                       int64_t start[DNN_WINDOW_DIMS])
 {
@@ -204,37 +208,4 @@ void dnn_window_start(const struct dnn_window *window, int64_t tile,
     }
     for (int a = window->cfg.ndim; a < DNN_WINDOW_DIMS; a++)
         start[a] = 0;
-}
-
-/* ---- slabs ---- */
-
-int64_t dnn_window_slabs(const struct dnn_window *window)
-{
-    const struct window_axis *axis = &window->axis[window->lead];
-
-    return (axis->full + axis->step - 1) / axis->step;
-}
-
-void dnn_window_slab(const struct dnn_window *window, int64_t slab, int64_t *first,
-                     int64_t *n)
-{
-    const struct window_axis *axis = &window->axis[window->lead];
-
-    *first = slab * axis->step;
-    *n = axis->full - *first < axis->step ? axis->full - *first : axis->step;
-}
-
-void dnn_window_slab_tiles(const struct dnn_window *window, int64_t from, int64_t to,
-                           int64_t *first, int64_t *last)
-{
-    const struct window_axis *axis = &window->axis[window->lead];
-    int64_t layer = dnn_window_tiles(window) / axis->count; /* tiles per place on it */
-    int64_t end = to * axis->step;
-
-    *first = *last = 0;
-    if (from >= to) return;
-    window_touch(axis, from * axis->step, end < axis->full ? end : axis->full, first,
-                 last);
-    *first *= layer;
-    *last *= layer;
 }

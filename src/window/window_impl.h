@@ -1,6 +1,7 @@
 /* window_impl.h - declarations shared by the files of this component.
  *
- * places.c         tiles, slabs and cells along each axis;
+ * places.c         tiles and cells along each axis;
+ * units.c          units of work;
  * weights.c        weights of the points of a tile;
  * blend.c          sums in memory, cell by cell;
  * blend_add.c      the sums of a tile: the hot loops;
@@ -25,6 +26,7 @@ enum { WINDOW_ROW = 256 };
 struct window_axis {
     int64_t full, tile, step;
     int64_t count;  /* of tiles                                                      */
+    int64_t unit;   /* tiles that start in a unit of work; in the last one fewer     */
     int64_t ncells; /* of points edge[c] to edge[c + 1] - 1                          */
     int64_t *edge;  /* owned [ncells + 1]                                            */
     float *curve;   /* owned [tile]: Gaussian; NULL: constant                        */
@@ -35,6 +37,16 @@ struct dnn_window {
     int lead; /* missing axes */
     struct window_axis axis[DNN_WINDOW_DIMS];
 };
+
+/* The smallest cell and unit, except along the first axis: rows should not be short. */
+enum { WINDOW_MIN_CELL = 16 };
+
+/* Set the extents of units on all axes. */
+void window_units_make(struct dnn_window *window);
+/* Whether a unit starts at a point of an axis. */
+bool window_unit_starts(const struct window_axis *axis, int64_t point);
+/* The unit that contains a point; all axes. */
+int64_t window_unit_at(const struct dnn_window *window, const int64_t *point);
 
 /* The first point of tile i along an axis. */
 int64_t window_start(const struct window_axis *axis, int64_t i);
@@ -69,19 +81,16 @@ struct blend_cell {
     int64_t left;   /* tiles to be added                     */
 };
 
-/* The cells at one place along the axis of the slabs. */
+/* The cells at one place along the first axis. */
 struct blend_layer {
     struct blend_cell *cell; /* owned; NULL: no tile was added, or all are complete */
-    int64_t left;            /* cells that are not complete                         */
+    int64_t left;            /* wanted cells that are not complete                  */
 };
 
 struct dnn_blend {
     struct dnn_blend_cfg cfg;
-    int64_t from, to;          /* points of the slabs along their axis */
-    int64_t cell, ncells;      /* the cells along this axis            */
-    int64_t first;             /* tile                                 */
-    unsigned char *added;      /* owned: a bit per tile                */
-    struct blend_layer *layer; /* owned [ncells]                       */
+    unsigned char *added;      /* owned: a bit per tile                      */
+    struct blend_layer *layer; /* owned: of each place along the first axis */
     size_t bytes, peak;
 };
 
@@ -95,6 +104,7 @@ struct blend_box {
 /* Bytes for a point: its sums and its weight. */
 size_t blend_point_bytes(const struct dnn_window *window, int64_t channels,
                          bool bounded);
+/* NULL: no wanted cell near it has sums. */
 struct blend_cell *blend_cell_of(const struct dnn_blend *blend, const int64_t *cell);
 void blend_cell_box(const struct dnn_window *window, const int64_t *cell,
                     int64_t *start, int64_t *extent);

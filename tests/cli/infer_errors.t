@@ -211,14 +211,21 @@ keys 'inference.tile: has 2 numbers, .*' --set 'inference.tile=[8, 8]'
 keys '--set inference.flips=.*: must be between 0 and 2, not 3' --set 'inference.flips=[3]'
 keys '--set inference.sigma=0: must be between .*' --set inference.sigma=0
 keys '--set inference.formats=.*: must be one of hdf5, bp5, .*, not "xyz"' --format xyz
-keys 'inference.tiles: they need a network with one input with spatial axes, and outputs of the same extents' \
-    --set inference.tiles=true --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
+for key in tiles=true tile=8 flips=0; do
+    keys "inference.${key%=*}: needs a network with one input and outputs of the same spatial size as the input" \
+        --set inference.$key --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls"
+done
+refused 3 'inference.tile: cannot be combined with data.slicers' \
+    --config=run.json --set inference.tile=8 --set data.slicers='[{"sizes": [8, 8, 8]}]'
+refused 3 'inference.tiles: there is no test data; set data.test_input_path or data.test_dataset' \
+    --config=run.json --set inference.tiles=true --set data.test_input_path=null
+keys 'inference.tile: axis 2 is 900000000; it must be between 1 and 16777216' --set 'inference.tile=[8, 8, 900000000]'
 result "--explain refuses what a run refuses" "$(
     status=0
     guarded dnn-infer --explain --kernels heuristic net/model.dnn large --output out --set inference.tiles=true \
         --set layers="$tmp/cls/model.json" --set checkpoints.load="$tmp/cls" > output 2>&1 || status=$?
-    [ $status = 3 ] && grep -q '^dnn-infer: inference.tiles: they need ' output || echo "$status: $(tail -3 output)")"
-refused 8 'sample "0.npy": the sums of overlapping tiles need .* more than the limit of 1.0 KiB; they need less with .*' \
+    [ $status = 3 ] && grep -q '^dnn-infer: inference.tiles: needs ' output || echo "$status: $(tail -3 output)")"
+refused 8 'summing overlapping tiles needs [0-9.]+ KiB, but inference.memory is 1.0 KiB; smaller tiles along the first axis, less overlap or a shorter last axis need less' \
     net/model.dnn large --output out --set inference.memory=1KiB
 
 # ---- outputs ----

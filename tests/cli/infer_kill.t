@@ -49,7 +49,7 @@ infer() {
 # some DIR: parts of the outputs are complete
 # shellcheck disable=SC2317
 some() {
-    over || [ "$(cat "$1"/.outputs.tmp/journal.* | wc -c)" -ge 200 ]
+    over || [ "$(cat "$1"/.outputs.tmp/journal.* | wc -c)" -ge 800 ]
 }
 # interrupt DIR SIGNAL RANKS MODE: interrupted when parts are complete
 interrupt() {
@@ -76,7 +76,7 @@ continues() {
     grep -q "resuming an interrupted run: [1-9][0-9]* of $1 parts are complete" output || cat output
 }
 
-declare -A all parts=([tiles]=100 [batches]=600)
+declare -A all parts=([tiles]=400 [batches]=600)
 for mode in tiles batches; do
     result "$mode: one rank" "$(infer 0 1 want-$mode $mode)"
     all[$mode]=$(begin 1 again $mode && ended 0 && computed)

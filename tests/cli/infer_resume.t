@@ -22,7 +22,6 @@ if ! guarded python3 -c 'import numpy' 2> /dev/null; then
 fi
 make_config 12 1 1
 guarded dnn-train --set dir=net train.json > output 2>&1 || { cat output; exit 1; }
-# The last row of tiles begins within a slab.
 python3 -c '
 import numpy as np, os
 rng = np.random.default_rng(1)
@@ -80,11 +79,11 @@ same() {
     diff -r -x test.json -x test.html -x infer.json "${2-want}" "$1"
     [ ! -e "${2-want}/test.json" ] || diff <(sed 's/"seconds": [^,]*//' "${2-want}/test.json") <(sed 's/"seconds": [^,]*//' "$1/test.json")
 }
-# recorded DIR N: at least N slabs are complete
+# recorded DIR N: at least N slabs of about 15 parts are complete
 # shellcheck disable=SC2317  # called by wait_for
 recorded() {
     # shellcheck disable=SC2317
-    [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((16 * $2)) ]
+    [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((15 * 16 * $2)) ]
 }
 # stop DIR N: send SIGTERM to the last rank when N slabs are complete
 stop() {
@@ -135,6 +134,25 @@ for at in write:5 write:15 rename:1 rename:2 fsync:1 fsync:3; do
         LD_PRELOAD=$inject infer 1 killed
         ended 137 2> /dev/null)"
     result "$at: then it is completed" "$(completed 2 killed)"
+done
+
+# One volume with one slab: ranks share its planes, too.
+python3 -c '
+import numpy as np
+rng = np.random.default_rng(2)
+np.save("flat.npy", rng.random((8, 64, 60, 1), dtype=np.float32))
+np.save("flat-mask.npy", rng.integers(0, 3, (8, 64, 60, 1)).astype(np.uint8))'
+flat() {
+    guarded "$mpirun" -n "$1" dnn-infer net/model.dnn flat.npy --target flat-mask.npy --output "flat$1" \
+        --kernels heuristic --format npy,overlay --set inference.overlap=0.5 > output 2>&1 || cat output
+}
+flat 1
+for ranks in 2 3 4 5; do
+    result "one volume on $ranks ranks: the same bytes, and each has less to do" "$(
+        flat $ranks
+        diff -r -x test.json -x test.html -x infer.json flat1 flat$ranks
+        most=$(sed -n 's/.*tiles: 210 in all, .*; at most \([0-9]*\) on a rank/\1/p' output)
+        [ "${most:-999}" -le $((210 / ranks + 60)) ] || cat output)"
 done
 
 # Files are complete, but not the evaluation.

@@ -1,5 +1,5 @@
 /* window_blend.c - blended outputs of tiles against the formulas in doubles; the same
- * bits for any order of tiles and any slabs; memory; errors.
+ * bits for any order of tiles and any units; memory; errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
@@ -69,7 +69,7 @@ static struct made make_random(void)
         cfg.blend = draw(0, 1) == 0 ? DNN_WINDOW_CONSTANT : DNN_WINDOW_GAUSSIAN;
         if (draw(0, 3) == 0) cfg.sigma = (double)draw(1, 8) / 16;
         for (int a = 0; a < cfg.ndim; a++) {
-            cfg.full[a] = draw(1, cfg.ndim == 1 ? 700 : cfg.ndim == 2 ? 40 : 14);
+            cfg.full[a] = draw(1, cfg.ndim == 1 ? 700 : cfg.ndim == 2 ? 60 : 24);
             cfg.tile[a] = draw(1, cfg.ndim == 1 ? 300 : cfg.ndim == 2 ? 20 : 9);
             cfg.overlap[a] = (double)draw(0, 18) / 20;
             int64_t step = (int64_t)((double)cfg.tile[a] * (1 - cfg.overlap[a]));
@@ -88,7 +88,7 @@ struct result {
     const struct made *m;
     float *value;         /* [points][channels] */
     unsigned char *times; /* [points]           */
-    bool crossed;         /* a box is in two slabs */
+    bool crossed;         /* a box is in two units */
     int stop;             /* fail after so many boxes; 0: never */
 };
 
@@ -103,13 +103,11 @@ static int collect(void *arg, const int64_t start[DNN_WINDOW_DIMS],
     if (r->stop > 0 && --r->stop == 0) return dnn_fail(e, DNN_EIO, "disk full");
     for (int a = 0; a < cfg->ndim; a++)
         full[a] = cfg->full[a];
-    for (int64_t s = 0; s < dnn_window_slabs(r->m->w); s++) {
-        int64_t first, n;
-
-        dnn_window_slab(r->m->w, s, &first, &n);
-        if (start[0] < first + n && start[0] + extent[0] > first)
-            r->crossed |= start[0] < first || start[0] + extent[0] > first + n;
-    }
+    int64_t end[3];
+    for (int a = 0; a < 3; a++)
+        end[a] = start[a] + extent[a] - 1;
+    r->crossed |=
+        dnn_window_unit_at(r->m->w, start) != dnn_window_unit_at(r->m->w, end);
     for (int64_t x = start[0]; x < start[0] + extent[0]; x++)
         for (int64_t y = start[1]; y < start[1] + extent[1]; y++)
             for (int64_t z = start[2]; z < start[2] + extent[2]; z++, i++) {
@@ -141,30 +139,26 @@ static struct dnn_blend_cfg blend_cfg(const struct made *m, struct result *r)
     return (struct dnn_blend_cfg){.window = m->w,
                                   .channels = m->channels,
                                   .bounded = m->bounded,
-                                  .to = dnn_window_slabs(m->w),
                                   .done = collect,
                                   .arg = r};
 }
 
-/* Adds all tiles of slabs [from, to), in order or shuffled. */
-static int blend(const struct made *m, struct result *r, int64_t from, int64_t to,
+/* Adds all tiles of the units that are wanted (NULL: all), in order or shuffled. */
+static int blend(const struct made *m, struct result *r, const unsigned char *wanted,
                  bool shuffle, size_t *peak)
 {
     struct dnn_blend_cfg cfg = blend_cfg(m, r);
     struct dnn_blend *b = NULL;
-    int64_t first, last;
+    int64_t tiles = dnn_window_tiles(m->w);
 
-    cfg.from = from;
-    cfg.to = to;
+    cfg.wanted = wanted;
     int rc = dnn_blend_open(&cfg, &b, &err);
-    dnn_window_slab_tiles(m->w, from, to, &first, &last);
-    const struct dnn_perm perm =
-        dnn_rng_perm(drawn++, 0, (uint64_t)(last > first ? last - first : 1));
-    for (int64_t i = 0; rc == 0 && i < last - first; i++) {
-        int64_t t =
-            first + (shuffle ? (int64_t)dnn_rng_perm_at(&perm, (uint64_t)i) : i);
+    const struct dnn_perm perm = dnn_rng_perm(drawn++, 0, (uint64_t)tiles);
+    for (int64_t i = 0; rc == 0 && i < tiles; i++) {
+        int64_t t = shuffle ? (int64_t)dnn_rng_perm_at(&perm, (uint64_t)i) : i;
 
-        rc = dnn_blend_add(b, t, m->value + t * m->in_tile * m->channels, &err);
+        if (wanted == NULL || dnn_window_wants(m->w, wanted, t))
+            rc = dnn_blend_add(b, t, m->value + t * m->in_tile * m->channels, &err);
     }
     if (rc == 0 && dnn_blend_bytes(b, peak) != 0)
         rc = dnn_fail(&err, DNN_EDATA, "memory remains");
@@ -234,16 +228,16 @@ static double difference(const struct made *m, const struct result *r)
 /* ---- tests ---- */
 
 struct failures {
-    int rc, values, times, crossed, order, slabs, memory;
+    int rc, values, times, crossed, order, units, memory;
 };
 
 static void check_case(const struct made *m, struct failures *f)
 {
     struct result whole = make_result(m), other = make_result(m);
     size_t bytes = (size_t)(m->points * m->channels) * sizeof *whole.value, peak = 0;
-    int64_t slabs = dnn_window_slabs(m->w);
+    int64_t units = dnn_window_units(m->w), parts = draw(1, 4);
 
-    f->rc += blend(m, &whole, 0, slabs, false, &peak) != 0;
+    f->rc += blend(m, &whole, NULL, false, &peak) != 0;
     f->memory += peak != dnn_blend_estimate(m->w, m->channels, m->bounded);
     f->crossed += whole.crossed;
     for (int64_t i = 0; i < m->points; i++)
@@ -252,16 +246,27 @@ static void check_case(const struct made *m, struct failures *f)
             break;
         }
     f->values += !(difference(m, &whole) < 1e-6);
-    f->rc += blend(m, &other, 0, slabs, true, NULL) != 0;
+    f->rc += blend(m, &other, NULL, true, NULL) != 0;
     f->order += memcmp(whole.value, other.value, bytes) != 0;
     memset(other.value, 0, bytes);
-    for (int64_t from = 0; from < slabs;) {
-        int64_t to = draw(from + 1, slabs);
+    memset(other.times, 0, (size_t)m->points);
+    unsigned char *part = dnn_alloc((size_t)units), *wanted = dnn_alloc((size_t)units);
+    for (int64_t u = 0; u < units; u++)
+        part[u] = (unsigned char)draw(1, parts);
+    for (int64_t p = 1; p <= parts; p++) {
+        size_t least;
 
-        f->rc += blend(m, &other, from, to, draw(0, 1) == 0, NULL) != 0;
-        from = to;
+        for (int64_t u = 0; u < units; u++)
+            wanted[u] = part[u] == p;
+        f->rc += blend(m, &other, wanted, draw(0, 1) == 0, NULL) != 0;
+        f->rc += blend(m, &whole, wanted, false, &least) != 0;
+        f->memory += least > peak;
     }
-    f->slabs += memcmp(whole.value, other.value, bytes) != 0;
+    dnn_free(part);
+    dnn_free(wanted);
+    for (int64_t i = 0; i < m->points; i++)
+        f->units += other.times[i] != 1;
+    f->units += memcmp(whole.value, other.value, bytes) != 0;
     free_result(&other);
     free_result(&whole);
 }
@@ -278,10 +283,10 @@ static void test_random(void)
     }
     is_int(f.rc, 0, "2500 random windows are blended");
     is_int(f.times, 0, "each point is given once");
-    is_int(f.crossed, 0, "boxes do not cross the ends of slabs");
+    is_int(f.crossed, 0, "each box is in one unit");
     is_int(f.values, 0, "values are the weighted means of the tiles to 1e-6");
     is_int(f.order, 0, "tiles in any order give the same bits");
-    is_int(f.slabs, 0, "slabs computed apart give the same bits");
+    is_int(f.units, 0, "units computed apart give the same bits");
     is_int(f.memory, 0, "in order, memory is what was estimated");
 }
 
@@ -304,7 +309,7 @@ static void test_known(void)
         const float value[6] = {1, 1, k == 0 ? 0 : 1, k == 0 ? 0 : -1, -1, -1};
 
         memcpy(m.value, value, sizeof value);
-        is_int(blend(&m, &r, 0, dnn_window_slabs(m.w), false, NULL), 0, "two tiles");
+        is_int(blend(&m, &r, NULL, false, NULL), 0, "two tiles");
         for (int i = 0; i < 4; i++)
             ok(fabs((double)r.value[i] - want[k][i]) < 1e-6, "%s weights, point %d: %g",
                k == 0 ? "constant" : "Gaussian", i, (double)r.value[i]);
@@ -331,7 +336,7 @@ static void test_constant(float x, bool bounded, double tolerance)
 
     for (int64_t i = 0; i < dnn_window_tiles(m.w) * m.in_tile * 2; i++)
         m.value[i] = x;
-    is_int(blend(&m, &r, 0, dnn_window_slabs(m.w), false, NULL), 0, "a constant");
+    is_int(blend(&m, &r, NULL, false, NULL), 0, "a constant");
     for (int64_t i = 0; i < m.points * 2; i++) {
         double d = fabs((double)r.value[i] - (double)x);
 
@@ -352,8 +357,7 @@ static void test_memory(void)
         .overlap = {0.5, 0.5, 0.5}
     };
     struct made m = make(&cfg, 3, true);
-    struct result r = make_result(&m);
-    size_t short_one = dnn_blend_estimate(m.w, 3, true), peak;
+    size_t short_one = dnn_blend_estimate(m.w, 3, true);
     struct dnn_window *w = NULL;
 
     cfg.full[0] = 4000;
@@ -365,31 +369,6 @@ static void test_memory(void)
        "it is at most that of a tile and a step");
     is_int((long long)dnn_blend_estimate(m.w, 3, false), (long long)short_one * 2,
            "without bounds it is twice that");
-
-    struct dnn_blend_cfg limited = blend_cfg(&m, &r);
-    struct dnn_blend *b = NULL;
-    int rc = 0;
-    limited.memory = short_one;
-    dnn_blend_open(&limited, &b, &err);
-    for (int64_t t = 0; rc == 0 && t < dnn_window_tiles(m.w); t++)
-        rc = dnn_blend_add(b, t, m.value + t * m.in_tile * 3, &err);
-    is_int(rc, 0, "a limit that is the estimate is enough");
-    dnn_blend_bytes(b, &peak);
-    ok(peak == short_one, "and reached");
-    dnn_blend_close(b);
-    limited.memory = 60000;
-    dnn_blend_open(&limited, &b, &err);
-    rc = dnn_blend_add(b, 0, m.value, &err);
-    if (rc == 0) rc = dnn_blend_add(b, 1, m.value, &err);
-    is_int(rc, DNN_ENOMEM, "a lower one is an error");
-    is_text(err.text,
-            "the sums of overlapping tiles need 21.0 KiB in addition to 48.0 KiB, more "
-            "than "
-            "the limit of 58.6 KiB; they need less with smaller tiles along the first "
-            "axis, less overlap, or a shorter last axis",
-            "with the sizes and what would help");
-    dnn_blend_close(b);
-    free_result(&r);
     unmake(&m);
 }
 
@@ -447,27 +426,19 @@ static void test_misuse(void)
     struct dnn_blend_cfg with = blend_cfg(&m, &r);
     struct dnn_blend *b = NULL;
 
-    with.to = 1;
+    with.wanted = (const unsigned char[]){1, 0};
     dnn_blend_open(&with, &b, &err);
-    is_int(dnn_blend_add(b, 1, m.value, &err), 0, "a tile of other slabs is ignored");
+    is_int(dnn_blend_add(b, 1, m.value, &err), 0, "a tile of other units is ignored");
     is_int(dnn_blend_add(b, 2, m.value, &err), DNN_EDATA, "there are only two");
     is_text(err.text, "tile 2 of a sample that has 2 tiles", "as it says");
     is_int(dnn_blend_add(b, 0, m.value, &err), 0, "the first one");
     is_int(dnn_blend_add(b, 0, m.value, &err), DNN_EDATA, "twice is an error");
     is_text(err.text, "tile 0 is added twice", "as it says");
     dnn_blend_close(b);
-    with.to = 3;
-    is_int(dnn_blend_open(&with, &b, &err), DNN_EDATA, "too many slabs");
-    is_text(err.text, "slabs 0 to 3 of a sample that has 2 slabs", "as it says");
-    with.from = with.to = 2;
-    is_int(dnn_blend_open(&with, &b, &err), 0, "no slabs at all");
-    is_int(dnn_blend_add(b, 0, m.value, &err), 0, "need no tiles");
-    dnn_blend_close(b);
-    with.from = 0;
     with.channels = 0;
     is_int(dnn_blend_open(&with, &b, &err), DNN_EDATA, "no channels are an error");
     r.stop = 1;
-    is_int(blend(&m, &r, 0, 2, false, NULL), DNN_EIO, "an error of done() is returned");
+    is_int(blend(&m, &r, NULL, false, NULL), DNN_EIO, "an error of done() is returned");
     is_text(err.text, "disk full", "unchanged");
     dnn_blend_close(NULL);
     free_result(&r);

@@ -1,9 +1,10 @@
-/* window_places.c - places of tiles and slabs: hand-worked cases, a plain scan for
+/* window_places.c - places of tiles and units: hand-worked cases, a plain scan for
  * random ones, errors.
  *
  * SPDX-License-Identifier: Apache-2.0
  * Copyright the dnn-toolkit authors
  */
+#include "base/mem.h"
 #include "base/rng.h"
 #include "window/window.h"
 #include "tap.h"
@@ -73,18 +74,39 @@ static void test_order(void)
     ok(start[0] == 2 && start[1] == 0 && start[2] == 2,
        "the last axis is the fastest: tile 3 is at (2, 0, 2)");
     is_int(dnn_window_cfg(w)->full[2], 6, "the configuration is kept");
-    int64_t first, n, last;
-    is_int(dnn_window_slabs(w), 4, "slabs of 2 planes");
-    dnn_window_slab(w, 3, &first, &n);
-    ok(first == 6 && n == 2, "the last one is planes 6 and 7");
-    dnn_window_slab_tiles(w, 1, 2, &first, &last);
-    ok(first == 0 && last == 4, "planes 2 and 3 are in tiles 0 to 3");
-    dnn_window_slab_tiles(w, 3, 4, &first, &last);
-    ok(first == 4 && last == 6, "planes 6 and 7 are in tiles 4 and 5");
-    dnn_window_slab_tiles(w, 2, 2, &first, &last);
-    is_int(last - first, 0, "no slab, no tile");
+    is_int(dnn_window_row(w), 2, "2 in a row");
+    int64_t extent[3];
+    is_int(dnn_window_units(w), 3, "3 units, as the other axes are short");
+    dnn_window_unit(w, 2, start, extent);
+    ok(start[0] == 4 && extent[0] == 4 && extent[1] == 3 && extent[2] == 6,
+       "the last one is planes 4 to 7");
+    is_int(dnn_window_unit_tiles(w, 1), 4, "planes 2 and 3 are in 4 tiles");
+    const unsigned char wanted[3] = {0, 0, 1};
+    ok(!dnn_window_wants(w, wanted, 1) && dnn_window_wants(w, wanted, 2),
+       "planes 4 to 7 are in tile 2, not in tile 1");
     dnn_window_free(w);
     dnn_window_free(NULL);
+}
+
+static int64_t units(int64_t a, int64_t b, int64_t c, int64_t tile, double overlap)
+{
+    struct dnn_window *w = make((struct dnn_window_cfg){
+        .ndim = 3,
+        .full = {a,       b,       c      },
+        .tile = {tile,    tile,    tile   },
+        .overlap = {overlap, overlap, overlap}
+    });
+    int64_t n = dnn_window_units(w);
+
+    dnn_window_free(w);
+    return n;
+}
+
+static void test_units(void)
+{
+    is_int(units(512, 512, 512, 96, 0.25), 343, "a volume has 7 x 7 x 7 units");
+    is_int(units(32, 8192, 8192, 32, 0.25), 1023, "a flat one 1 x 341 x 3");
+    is_int(units(4000, 512, 512, 32, 0.5), 996, "a long one 249 x 4 x 1");
 }
 
 /* ---- random ---- */
@@ -99,7 +121,7 @@ static int64_t draw(int64_t low, int64_t high)
 }
 
 /* Scans one axis: the rule of MONAI, word by word. */
-static int scan(int64_t full, int64_t tile, double overlap, int64_t start[64])
+static int scan(int64_t full, int64_t tile, double overlap, int64_t start[128])
 {
     int64_t padded = full > tile ? full : tile, step = tile;
     int n = 0;
@@ -118,7 +140,7 @@ static int scan(int64_t full, int64_t tile, double overlap, int64_t start[64])
 
 static bool same_places(const struct dnn_window *w, const struct dnn_window_cfg *cfg)
 {
-    int64_t start[3][64], at[3], tile = 0;
+    int64_t start[3][128], at[3], tile = 0;
     int n[3] = {1, 1, 1};
 
     for (int a = 0; a < 3; a++) {
@@ -138,54 +160,65 @@ static bool same_places(const struct dnn_window *w, const struct dnn_window_cfg 
     return true;
 }
 
-/* Slabs are all planes in order; the tiles of every range are those that overlap it. */
-static bool good_slabs(const struct dnn_window *w, const struct dnn_window_cfg *cfg)
+/* Units cover all points, each with a face of the one before; the tiles of a unit are
+ * those that overlap it. */
+static bool good_units(const struct dnn_window *w, const struct dnn_window_cfg *cfg)
 {
-    int64_t slabs = dnn_window_slabs(w), plane = 0, first, n, last, at[3];
+    int64_t n = dnn_window_units(w), points = 0, all = 1, before[3] = {0}, at[3];
+    unsigned char *wanted = dnn_alloc((size_t)n);
+    bool good = true;
 
-    for (int64_t s = 0; s < slabs; s++) {
-        dnn_window_slab(w, s, &first, &n);
-        if (first != plane || n < 1) return false;
-        plane += n;
-    }
-    if (plane != cfg->full[0]) return false;
-    for (int64_t from = 0; from < slabs; from++)
-        for (int64_t to = from + 1; to <= slabs; to++) {
-            int64_t low, high;
+    for (int a = 0; a < cfg->ndim; a++)
+        all *= cfg->full[a];
+    for (int64_t u = 0; u < n; u++) {
+        int64_t start[3], extent[3], tiles = 0;
+        int moved = 0;
 
-            dnn_window_slab(w, from, &low, &n);
-            dnn_window_slab(w, to - 1, &high, &n);
-            high += n;
-            dnn_window_slab_tiles(w, from, to, &first, &last);
-            for (int64_t t = 0; t < dnn_window_tiles(w); t++) {
-                dnn_window_start(w, t, at);
-                bool in = at[0] < high && at[0] + cfg->tile[0] > low;
-                if (in != (t >= first && t < last)) return false;
-            }
+        dnn_window_unit(w, u, start, extent);
+        wanted[u] = 1;
+        for (int a = 0; a < 3; a++)
+            moved += u > 0 && start[a] != before[a];
+        good = good && (u == 0 || moved == 1) && dnn_window_unit_at(w, start) == u;
+        for (int64_t t = 0; t < dnn_window_tiles(w); t++) {
+            bool in = true;
+
+            dnn_window_start(w, t, at);
+            for (int a = 0; a < cfg->ndim; a++)
+                in = in && at[a] < start[a] + extent[a] &&
+                     at[a] + cfg->tile[a] > start[a];
+            tiles += in;
+            good = good && in == dnn_window_wants(w, wanted, t);
         }
-    return true;
+        good = good && tiles == dnn_window_unit_tiles(w, u);
+        points += extent[0] * extent[1] * extent[2];
+        memcpy(before, start, sizeof before);
+        wanted[u] = 0;
+    }
+    dnn_free(wanted);
+    return good && points == all;
 }
 
 static void test_random(void)
 {
-    int bad_places = 0, bad_slabs = 0;
+    int bad_places = 0, bad_units = 0;
 
     rng = dnn_rng_make(1, 2);
     for (int i = 0; i < 3000; i++) {
         struct dnn_window_cfg cfg = {.ndim = (int)draw(1, 3)};
 
         for (int a = 0; a < cfg.ndim; a++) {
-            cfg.full[a] = draw(1, cfg.ndim == 3 ? 12 : 40);
+            cfg.full[a] = draw(1, cfg.ndim == 3 ? 36 : 80);
             cfg.tile[a] = draw(1, cfg.ndim == 3 ? 8 : 20);
             cfg.overlap[a] = (double)draw(0, 18) / 20;
         }
         struct dnn_window *w = make(cfg);
         bad_places += !same_places(w, &cfg);
-        bad_slabs += !good_slabs(w, &cfg);
+        bad_units += !good_units(w, &cfg);
         dnn_window_free(w);
     }
     is_int(bad_places, 0, "3000 random windows: tiles are where a scan finds them");
-    is_int(bad_slabs, 0, "slabs cover the sample, and their tiles overlap them");
+    is_int(bad_units, 0,
+           "units are neighbours that cover the sample; so are their tiles");
 }
 
 /* ---- errors ---- */
@@ -216,19 +249,20 @@ static void test_errors(void)
           "axis 1 of a sample has extent 0; tiles need 1 to 1099511627776");
     cfg = good;
     cfg.tile[0] = -2;
-    fails(cfg, DNN_ECONFIG, "axis 0 of a tile has extent -2; it must be 1 to 16777216");
+    fails(cfg, DNN_ECONFIG,
+          "inference.tile: axis 0 is -2; it must be between 1 and 16777216");
     cfg = good;
     cfg.overlap[1] = 1;
     fails(cfg, DNN_ECONFIG,
-          "the overlap of tiles along axis 1 is 1; it must be a fraction of a tile, at "
-          "least 0 and less than 1");
+          "inference.overlap: axis 1 is 1; it must be at least 0 and less than 1, as a "
+          "fraction of a tile");
     cfg.overlap[1] = NAN;
     ok(make(cfg) == NULL, "an overlap that is NaN is an error");
     cfg = good;
     cfg.blend = DNN_WINDOW_GAUSSIAN;
     fails(cfg, DNN_ECONFIG,
-          "sigma of Gaussian weights is 0; it must be above 0, as a fraction of a tile "
-          "(usual: 0.125)");
+          "inference.sigma: is 0; it must be above 0, as a fraction of a tile (usual: "
+          "0.125)");
     cfg = good;
     cfg.full[0] = cfg.full[1] = (int64_t)1 << 40;
     fails(cfg, DNN_EDATA, "a sample or a tile has too many points");
@@ -238,6 +272,7 @@ int main(void)
 {
     test_known();
     test_order();
+    test_units();
     test_random();
     test_errors();
     return done();
