@@ -31,7 +31,7 @@ static int allocate(const struct dnn_evaluation *e, const struct evaluate_row *r
     if (*out != NULL) return 0;
     return dnn_fail(err, DNN_ENOMEM,
                     "sample \"%s\" (%lld): class maps of %lld bytes do not fit into "
-                    "memory; set surfaces to false",
+                    "memory; set inference.surfaces to false",
                     row->name, (long long)row->sample, (long long)bytes);
 }
 

@@ -216,8 +216,8 @@ int dnn_evaluate_probabilities(const struct dnn_evaluation *e,
         if (x >= -tolerance && x <= 1 + tolerance) continue;
         return dnn_fail(err, DNN_EDATA,
                         "sample \"%s\": the output is %g%s, channel %" PRId64
-                        ", which is not a probability between 0 and 1; end the network "
-                        "in sigmoid or softmax",
+                        ", which is not a probability between 0 and 1; set "
+                        "inference.activation to sigmoid or softmax",
                         part->name, (double)x,
                         dnn_evaluate_place(place, e, part, i / e->cfg.channels),
                         i % e->cfg.channels);

@@ -220,7 +220,7 @@ int dnn_evaluate_load(struct dnn_evaluation *e, const void *bytes, size_t len,
 
     if (!is_state(e, bytes, len))
         return dnn_fail(err, DNN_EDATA,
-                        "the state of the evaluation is damaged, or of another one");
+                        "the saved evaluation is damaged, or of another run");
     at += sizeof(struct state);
     for (int64_t i = 0; i < e->ncell; i++, at += sizeof *e->cell) {
         int64_t n;
@@ -233,7 +233,7 @@ int dnn_evaluate_load(struct dnn_evaluation *e, const void *bytes, size_t len,
         if (at == NULL)
             return dnn_fail(err, DNN_ENOMEM,
                             "the class maps of incomplete samples do not fit into "
-                            "memory; set surfaces to false");
+                            "memory; set inference.surfaces to false");
         DNN_TRY(join_last(e, err));
     }
     return 0;

@@ -171,7 +171,7 @@ static int measure(const struct evaluate_volume *v, const struct region *r,
     if (list == NULL) {
         rc = dnn_fail(err, DNN_ENOMEM,
                       "surface distances of %lld points of class %u do not fit into "
-                      "memory; set surfaces to false",
+                      "memory; set inference.surfaces to false",
                       (long long)p.points, class);
     } else {
         double to_output = directed(&p, TARGET, OUTPUT, list, &mean);

@@ -342,7 +342,7 @@ static void test_refusals(void)
     part[0].output = odd;
     made_cannot(&cfg, part, 1,
                 "sample \"x\": the output is -2, channel 0, which is not a probability "
-                "between 0 and 1; end the network in sigmoid or softmax");
+                "between 0 and 1; set inference.activation to sigmoid or softmax");
     part[0].output = good;
     made_cannot(&cfg, part, 2,
                 "sample \"x\" (3): was added more than once, or its boxes overlap");
