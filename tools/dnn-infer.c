@@ -27,7 +27,8 @@ static const struct dnn_option options[] = {
     TEXT("config", 'c', config, "FILE",
          "a configuration file, as for dnn-train and rmldnn; only its test data is "
          "used"),
-    TEXT("output", 'o', output, "DIR", "output directory; created if it does not exist"),
+    TEXT("output", 'o', output, "DIR",
+         "output directory; created if it does not exist"),
     TEXT("format", 'f', format, "LIST",
          "files to write, such as nifti,png: hdf5, bp5, npy, nifti, tiff, png, "
          "overlay, csv, json"),
@@ -156,7 +157,9 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
     struct options with = *o;
 
     if (o->describe || o->export != NULL) {
-        if (nargs != 1) return dnn_fail(err, DNN_EUSAGE, "--describe and --export take one model file");
+        if (nargs != 1)
+            return dnn_fail(err, DNN_EUSAGE,
+                            "--describe and --export take one model file");
         return describe(o, args[0], err);
     }
     /* rmldnn's way, and that of dnn-train: a configuration file as the operand. */
@@ -182,8 +185,7 @@ static int run(const void *opt, int nargs, char **args, struct dnn_err *err)
                               "inputs"
                             : "give the inputs: files, a directory or a dataset");
     } else if (o->output == NULL) {
-        return dnn_fail(err, DNN_EUSAGE,
-                        "give the output directory: --output DIR");
+        return dnn_fail(err, DNN_EUSAGE, "give the output directory: --output DIR");
     }
     return o->explain ? explain(&with, nargs, args, err)
                       : infer(&with, nargs, args, err);
@@ -212,7 +214,8 @@ static const struct dnn_tool tool = {
         "dataset.  The model file has the network, its weights, the preparation of its "
         "training data and the names of the classes.\n\n"
         "Samples larger than the network's input are cut into tiles that overlap; "
-        "their outputs are blended.  Memory does not grow with the first axis of a sample.  "
+        "their outputs are blended.  Memory does not grow with the first axis of a "
+        "sample.  "
         "The keys under inference change tiles, overlap, weights, test-time flips, "
         "formats and more.\n\n"
         "If there are targets, the outputs are evaluated: values per class and per "

@@ -285,7 +285,8 @@ static const struct dnn_tool tool = {
         "checkpoint\n"
         "dnn-train --export=net.json config.json\twrite a network of the zoo as Keras "
         "JSON\n",
-    .see_also = "dnn-infer(1), dnn-prepare(1), dnn-bench(1), dnn-cluster(1), mpirun(1), srun(1)",
+    .see_also = "dnn-infer(1), dnn-prepare(1), dnn-bench(1), dnn-cluster(1), "
+                "mpirun(1), srun(1)",
 };
 
 int main(int argc, char **argv)

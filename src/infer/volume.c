@@ -378,8 +378,7 @@ static int draw_one(struct volumes *v, struct infer_worst *worst, int i,
     int rc = 0;
     if (dnn_infer_plane_alloc(&plane, &about)) {
         rc = run_units(v, sample, window, wanted, &plane, err);
-        if (rc == 0)
-            rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
+        if (rc == 0) rc = dnn_infer_plane_draw(&plane, v->input, &about, worst, i, err);
     }
     free(plane.output);
     dnn_free(wanted);

@@ -42,11 +42,11 @@ void dnn_train_state_add(struct train_state *state, const char *name,
                          enum dnn_dtype type, struct dnn_shape shape, void *data);
 /* Add fields as "GROUP/NAME". */
 void dnn_train_state_fields(struct train_state *state, const char *group, int n,
-                              const struct train_field field[]);
+                            const struct train_field field[]);
 /* Before all others: add weights, moving statistics and optimizer slots; and ema, the
  * moving average of the trainable weights, unless it is NULL. */
 void dnn_train_state_model(struct train_state *state, const struct dnn_model *m,
-                             float *ema);
+                           float *ema);
 void dnn_train_state_free(struct train_state *state);
 
 #endif
