@@ -40,22 +40,23 @@ cat > slices.json << EOF
  "inference": {"formats": ["npy", "hdf5"]}}
 EOF
 
-# What of dnn-infer is tested: its arguments before the directory, and a line of its log.
+# What of dnn-infer is tested: its arguments before the directory, a line of its log, and about how
+# many parts a slab has (1: samples are counted).
 kind() {
     case $1 in
     tiles)
         args=(net/model.dnn scans --target masks --format "npy,overlay" --set inference.overlap=0.5
             --set inference.flips='[0,1,2]' --set inference.activation=none --output)
-        ready='memory per rank'
+        ready='memory per rank' parts=15
         ;;
     batches)
         args=(net/model.dnn small --target small-masks --set deterministic=true
             --set data.test_batch_size=3 --output)
-        ready='writing outputs'
+        ready='writing outputs' parts=1
         ;;
     slices)
         args=(slices.json --set)
-        ready='writing outputs'
+        ready='writing outputs' parts=1
         ;;
     esac
 }
@@ -79,13 +80,13 @@ same() {
     diff -r -x test.json -x test.html -x infer.json "${2-want}" "$1"
     [ ! -e "${2-want}/test.json" ] || diff <(sed 's/"seconds": [^,]*//' "${2-want}/test.json") <(sed 's/"seconds": [^,]*//' "$1/test.json")
 }
-# recorded DIR N: at least N slabs of about 15 parts are complete
+# recorded DIR N: at least N slabs or samples are complete, or the run has ended
 # shellcheck disable=SC2317  # called by wait_for
 recorded() {
     # shellcheck disable=SC2317
-    [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((15 * 16 * $2)) ]
+    [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((parts * 16 * $2)) ] || ! kill -0 "$pid" 2> /dev/null
 }
-# stop DIR N: send SIGTERM to the last rank when N slabs are complete
+# stop DIR N: send SIGTERM to the last rank when N slabs or samples are complete
 stop() {
     local target=$pid
     # From this message on signals are handled; a run that continues has records before.
