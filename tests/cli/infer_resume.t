@@ -30,10 +30,10 @@ for i, shape in enumerate([(45, 64, 60), (9, 12, 8), (61, 64, 64)]):
     np.save(f"scans/{i}.npy", rng.random(shape + (1,), dtype=np.float32))
     np.save(f"masks/{i}.npy", rng.integers(0, 3, shape + (1,)).astype(np.uint8))
 os.makedirs("small"); os.makedirs("small-masks"); os.makedirs("cubes")
-for i in range(600):
+for i in range(1500):
     np.save(f"small/{i}.npy", rng.random((8, 8, 8, 1), dtype=np.float32))
     np.save(f"small-masks/{i}.npy", rng.integers(0, 3, (8, 8, 8, 1)).astype(np.uint8))
-for i in range(8): np.save(f"cubes/{i}.npy", rng.random((24, 16, 16, 1), dtype=np.float32))'
+for i in range(40): np.save(f"cubes/{i}.npy", rng.random((48, 32, 32, 1), dtype=np.float32))'
 cat > slices.json << EOF
 {"layers": "net/model.json", "checkpoints": {"load": "net"}, "loss": "cross_entropy",
  "data": {"test_input_path": "cubes", "test_batch_size": 3, "slicers": [{"sizes": [8, 8, 8], "strides": [4, 4, 4]}]},
@@ -86,11 +86,17 @@ recorded() {
     # shellcheck disable=SC2317
     [ "$(cat "$1"/.*/journal.* 2> /dev/null | wc -c)" -ge $((parts * 16 * $2)) ] || ! kill -0 "$pid" 2> /dev/null
 }
+# is_ready: from now on signals are handled, or the run has ended
+# shellcheck disable=SC2317  # called by wait_for
+is_ready() {
+    # shellcheck disable=SC2317
+    grep -q "$ready" output || ! kill -0 "$pid" 2> /dev/null
+}
 # stop DIR N: send SIGTERM to the last rank when N slabs or samples are complete
 stop() {
     local target=$pid
-    # From this message on signals are handled; a run that continues has records before.
-    wait_for grep -q "$ready" output
+    # A run that continues has records before it handles signals.
+    wait_for is_ready
     wait_for recorded "$1" "$2"
     [ "$(cat "/proc/$pid/comm")" = dnn-infer ] || target=$(awk '{ print $NF }' "/proc/$pid/task/$pid/children")
     kill -TERM "$target"
@@ -181,7 +187,8 @@ for each in "--set inference.blend=constant" "--backend ref"; do
     # shellcheck disable=SC2086
     result "with $each it starts from the beginning" "$(
         infer 1 other $each
-        ended 0
+        stop other 1
+        ended 75
         grep 'resuming' output)"
 done
 
@@ -223,9 +230,9 @@ kind slices
 result "slices with targets cannot be resumed: no status 75, and nothing is kept" "$(
     mkdir cube-masks
     python3 -c 'import numpy as np
-for i in range(8): np.save(f"cube-masks/{i}.npy", np.zeros((24, 16, 16, 1), np.uint8))'
+for i in range(40): np.save(f"cube-masks/{i}.npy", np.zeros((48, 32, 32, 1), np.uint8))'
     infer 1 lost-slices --set data.test_target_path=cube-masks
-    wait_for grep -q "$ready" output
+    wait_for is_ready
     kill -TERM "$pid"
     ended 9
     grep -q 'this run cannot be resumed: the same command starts from the beginning' output || cat output

@@ -181,7 +181,8 @@ static void same_box(const struct raw *raw, int c, bool pointwise)
     is_int(dnn_source_read(raw->source, 1, &sample, &err), 0, "a sample is read");
     const struct dnn_array *all = &sample.col[c];
     if (all->shape.ndim < 2) start[0] = 0;
-    extent[all->shape.ndim < 2 ? 0 : 3] = all->shape.dim[all->shape.ndim - 1];
+    if (all->shape.ndim > 0)
+        extent[all->shape.ndim < 2 ? 0 : 3] = all->shape.dim[all->shape.ndim - 1];
     is_int(dnn_source_try_box(raw->source, 1, c, start, extent, &got, &err),
            pointwise ? 0 : DNN_SOURCE_WHOLE, "whether a part of it can be");
     dnn_array_box(all, start, extent, &want, &err);
