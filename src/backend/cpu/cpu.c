@@ -118,16 +118,19 @@ static int need(struct dnn_dev *dev, const struct dnn_step *step, struct dnn_nee
     return 0;
 }
 
-/* Decided by the kernel that the heuristic selects without pitches: a pitch must not
- * force a slower kernel. */
+/* Decided by the kernel that is preferred without pitches: a pitch must not force a
+ * slower kernel. */
 static bool pitch(struct dnn_dev *dev, const struct dnn_step *step, bool out, int i)
 {
+    const struct cpu_algo *const *algos = dnn_cpu_algos(step->op->kind, step->op->pass);
     struct dnn_step plain = *step;
 
+    (void)dev;
     plain.in_pitch = plain.out_pitch = NULL;
-    const struct cpu_algo *algo = dnn_cpu_heuristic(dev, &plain);
-    return algo != &dnn_cpu_loops &&
-           ((out ? algo->out_pitch : algo->in_pitch) >> i & 1) != 0;
+    for (int k = 0; algos[k] != NULL; k++)
+        if (dnn_cpu_can(algos[k], &plain))
+            return ((out ? algos[k]->out_pitch : algos[k]->in_pitch) >> i & 1) != 0;
+    return false;
 }
 
 struct cpu_array dnn_cpu_array(const struct dnn_tensor *tensor, void *mem,

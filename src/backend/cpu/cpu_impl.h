@@ -115,9 +115,6 @@ extern const struct cpu_algo dnn_cpu_loops;
 
 /* Whether a kernel supports a step with its types and pitches. */
 bool dnn_cpu_can(const struct cpu_algo *algo, const struct dnn_step *step);
-/* The kernel for a step by the heuristic; dnn_cpu_loops if none supports it. */
-const struct cpu_algo *dnn_cpu_heuristic(struct dnn_dev *dev,
-                                         const struct dnn_step *step);
 /* The kernel for a step: by the heuristic, from the cache, or by measuring now. */
 int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
                    const struct cpu_algo **out, struct dnn_err *err);

@@ -221,36 +221,20 @@ static int restrict_to(const struct dnn_dev *dev, const struct dnn_step *step,
     return n == 0 ? count : n;
 }
 
-/* The kernels to select from; returns how many. */
-static int candidates(struct dnn_dev *dev, const struct dnn_step *step,
-                      const struct cpu_algo *algos[CPU_ALGOS_MAX])
+int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
+                   const struct cpu_algo **out, struct dnn_err *err)
 {
     const struct cpu_algo *const *all = dnn_cpu_algos(step->op->kind, step->op->pass);
+    const struct cpu_algo *algos[CPU_ALGOS_MAX];
     struct dnn_need need;
     int count = 0;
 
+    (void)err;
     for (int i = 0; all[i] != NULL && count < CPU_ALGOS_MAX; i++)
         if (dnn_cpu_can(all[i], step) &&
             (all[i]->need == NULL || all[i]->need(dev, step, &need, NULL) == 0))
             algos[count++] = all[i];
-    return restrict_to(dev, step, algos, count);
-}
-
-const struct cpu_algo *dnn_cpu_heuristic(struct dnn_dev *dev,
-                                         const struct dnn_step *step)
-{
-    const struct cpu_algo *algos[CPU_ALGOS_MAX];
-
-    return heuristic(step, algos, candidates(dev, step, algos));
-}
-
-int dnn_cpu_select(struct dnn_dev *dev, const struct dnn_step *step,
-                   const struct cpu_algo **out, struct dnn_err *err)
-{
-    const struct cpu_algo *algos[CPU_ALGOS_MAX];
-    int count = candidates(dev, step, algos);
-
-    (void)err;
+    count = restrict_to(dev, step, algos, count);
     *out = heuristic(step, algos, count);
     if (count < 2 || dev->device.kernels == DNN_KERNELS_HEURISTIC ||
         dnn_cpu_flops(step) < min_flops)
