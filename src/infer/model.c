@@ -442,20 +442,12 @@ static void put_keys(struct dnn_buf *out, const struct dnn_jobj *at,
     }
 }
 
-/* The configuration of a model file, only with the keys that src/train/model.c writes:
+/* The configuration of a model file, only with the keys that dnn-train writes:
  * a file of others must not choose paths.  The caller frees *out. */
 static int model_keys(const struct dnn_infer_model *m, const struct dnn_package *p,
                       struct dnn_buf *out, struct dnn_err *err)
 {
     static const char *const top[] = {"loss", "metrics", "inference", NULL};
-    static const char *const data[] = {"transforms",
-                                       "input_transforms",
-                                       "target_transforms",
-                                       "test_transforms",
-                                       "test_input_transforms",
-                                       "test_target_transforms",
-                                       "slicers",
-                                       NULL};
     const char *text = dnn_package_config(p);
     char *name = dnn_format("%s/dnn.json: inference", m->model);
     struct dnn_json *file = NULL;
@@ -466,7 +458,7 @@ static int model_keys(const struct dnn_infer_model *m, const struct dnn_package 
     struct dnn_jobj all = dnn_json_top(file), of = dnn_json_sub(&all, "data");
     struct dnn_buf own = {0}, sub = {0};
     put_keys(&own, &all, top);
-    put_keys(&sub, &of, data);
+    put_keys(&sub, &of, dnn_package_data_keys);
     dnn_buf_add(out, "{%s%s\"data\": {%s}}", own.len > 0 ? own.text : "",
                 own.len > 0 ? ", " : "", sub.len > 0 ? sub.text : "");
     dnn_buf_free(&own);

@@ -16,6 +16,15 @@
 
 #define FORMAT "dnn-toolkit model"
 
+const char *const dnn_package_data_keys[] = {"transforms",
+                                             "input_transforms",
+                                             "target_transforms",
+                                             "test_transforms",
+                                             "test_input_transforms",
+                                             "test_target_transforms",
+                                             "slicers",
+                                             NULL};
+
 #define AT(f) offsetof(struct dnn_package_input, f)
 static const struct dnn_field input_fields[] = {
     {"name",   DNN_F_TEXT,  AT(name),   NULL,   0, 0,        NULL, "input of the network",    NULL},

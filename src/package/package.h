@@ -86,6 +86,9 @@ const struct dnn_package_info *dnn_package_info(const struct dnn_package *packag
 /* The text of a member: "network.json", "dnn.json", "config.json", "metadata.json";
  * NULL if it has none.  The latter two need dnn_package_open(). */
 const char *dnn_package_text(const struct dnn_package *package, const char *member);
+/* The keys of the section "data" of a configuration that a model file has; NULL-ended.
+ */
+extern const char *const dnn_package_data_keys[];
 /* The keys of a configuration that inference needs: a JSON object, "{}" if none are
  * known. */
 const char *dnn_package_config(const struct dnn_package *package);

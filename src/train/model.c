@@ -100,21 +100,13 @@ static int put_keys(struct dnn_buf *out, int n, const struct dnn_jobj *at,
 static void put_inference(const struct dnn_config *config, struct dnn_buf *out)
 {
     static const char *const top[] = {"metrics", "inference", NULL};
-    static const char *const data[] = {"transforms",
-                                       "input_transforms",
-                                       "target_transforms",
-                                       "test_transforms",
-                                       "test_input_transforms",
-                                       "test_target_transforms",
-                                       "slicers",
-                                       NULL};
     struct dnn_config_at at;
 
     dnn_config_find(config, &at);
     dnn_buf_add(out, "{\"loss\": %s", config->loss_text);
     put_keys(out, 1, at.top, top);
     dnn_buf_add(out, ", \"data\": {");
-    put_keys(out, 0, &at.data, data);
+    put_keys(out, 0, &at.data, dnn_package_data_keys);
     dnn_buf_add(out, "}}");
 }
 
